@@ -1,0 +1,82 @@
+# The front door. Every target first makes sure that the system has what tools/packages.txt names.
+.DEFAULT_GOAL := help
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+SWEEP_FS ?= --fs ext4 --fs tmpfs --fs btrfs --fs xfs
+PYTHON := python3
+
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: bootstrap
+bootstrap: ## install missing Debian packages (every other target does this first)
+	@tools/bootstrap
+
+# $(call build,PRESET): configure and build. Configuring again costs nothing when nothing changed.
+define build
+@cmake --preset $(1) --log-level=WARNING >/dev/null
+@cmake --build build/$(1) --parallel $(JOBS)
+endef
+
+.PHONY: demo
+demo: build ## delete a tree through the undo library and bring it back
+	@build/release/bin/sandglass_demo
+
+.PHONY: build
+build: bootstrap ## release build: build/sandglass and the libraries in build/lib
+	$(call build,release)
+	@ln -sfn release/lib build/lib
+	@if [ -e build/release/bin/sandglass ]; then ln -sf release/bin/sandglass build/sandglass; fi
+
+.PHONY: test
+test: bootstrap ## everything a change must pass; ends with the counts
+	@$(PYTHON) tools/make_test.py --jobs $(JOBS)
+
+.PHONY: test-all
+test-all: bootstrap ## test, and the full model and crash runs, mutants, sanitizers (hours)
+	@$(PYTHON) tools/make_test.py --jobs $(JOBS) --all
+
+.PHONY: bench
+bench: build ## benchmarks on ext4 as ratios to the same work done plainly
+	@$(PYTHON) tools/bench.py
+	@tools/bench_compare
+
+.PHONY: fuzz
+fuzz: bootstrap ## each fuzz target for FUZZ_SECONDS (60), then coverage of each decoder by its corpus
+	$(call build,fuzz)
+	@$(PYTHON) tools/fuzz.py run --seconds $(FUZZ_SECONDS)
+	$(call build,coverage)
+	@$(PYTHON) tools/fuzz.py coverage
+
+.PHONY: crash-sweep
+crash-sweep: bootstrap ## kill the program around every system call; a broken build must be caught
+	$(call build,dev)
+	@tools/crash_sweep --full $(SWEEP_FS)
+	@cmake --preset dev -B build/mutant -DSANDGLASS_MUTANT=journal_after_operation --log-level=ERROR >/dev/null
+	@cmake --build build/mutant --parallel $(JOBS) --target crash_sweep
+	@tools/crash_sweep --broken
+
+.PHONY: mutants
+mutants: bootstrap ## build each deliberate fault and show which test catches it
+	@$(PYTHON) tools/mutants.py --jobs $(JOBS)
+
+.PHONY: coverage
+coverage: bootstrap ## line coverage of src/ by tests and corpora
+	$(call build,coverage)
+	@$(PYTHON) tools/coverage.py
+
+.PHONY: lint
+lint: bootstrap ## layers, format and clang-tidy of what changed (LINT=--all: of everything)
+	$(call build,dev)
+	@$(PYTHON) tools/lint.py --jobs $(JOBS) $(LINT)
+
+.PHONY: format
+format: bootstrap ## clang-format every source in place
+	@$(PYTHON) tools/format.py
+
+.PHONY: clean
+clean: ## remove build/
+	@rm -rf build

@@ -1,0 +1,163 @@
+# The vocabulary of every module's CMakeLists.txt:
+#
+#   sandglass_library(NAME SOURCES ... DEPS ... [PRIVATE_DEPS ...])
+#       Target sandglass_<name>, include root src/.
+#   sandglass_program(NAME SOURCES ... DEPS ... [OUTPUT file])
+#       A program in <build>/bin.
+#   sandglass_test(NAME SOURCES ... DEPS ... [LABELS ...])
+#       GoogleTest binary, listed in test_manifest.txt. Labels that tools/run_tests.py knows: `fs` (run
+#       once per file system) and `model` (long: runs only when asked for).
+#   sandglass_fuzz(NAME SOURCES ... DEPS ... [COVERS ...])
+#       Fuzz target with its corpus in fuzz/corpus/NAME/, listed in fuzz_manifest.txt. COVERS names the
+#       source files, relative to the root, whose line coverage by the corpus is reported.
+#   sandglass_bench(NAME SOURCES ... DEPS ...)
+#       Google Benchmark binary, listed in bench_manifest.txt.
+#
+# A dependency is a module name (base, undo, ...) or any CMake target. DEPS are public.
+
+include_guard(GLOBAL)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+
+# -Wconversion is left out: on code full of system call results it buries the warnings that matter. A
+# partial designated initialiser is how we spell "the rest is default", so that one warning goes too.
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Werror
+  -Wno-missing-designated-field-initializers
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wthread-safety>")
+# Messages and CHECK failures name files relative to the root, and builds in two places share one cache.
+add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
+add_compile_definitions(_GNU_SOURCE _FILE_OFFSET_BITS=64)
+
+if(SANDGLASS_SANITIZE)
+  add_compile_options(-fsanitize=${SANDGLASS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${SANDGLASS_SANITIZE})
+endif()
+if(SANDGLASS_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+if(SANDGLASS_COVERAGE)
+  add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
+  add_link_options(-fprofile-instr-generate -fcoverage-mapping)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(zstd REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(rapidcheck REQUIRED)
+
+# Debian ships no CMake package for xxHash.
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+if(NOT TARGET xxhash::xxhash)
+  add_library(xxhash::xxhash UNKNOWN IMPORTED)
+  set_target_properties(xxhash::xxhash PROPERTIES
+    IMPORTED_LOCATION "${XXHASH_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${XXHASH_INCLUDE_DIR}")
+endif()
+# One spelling, whichever flavour of the library the system has.
+if(NOT TARGET zstd::libzstd)
+  add_library(zstd::libzstd INTERFACE IMPORTED)
+  target_link_libraries(zstd::libzstd INTERFACE zstd::libzstd_shared)
+endif()
+
+# `base` means sandglass_base, also when that module comes later; anything else is a CMake target as it
+# stands.
+function(sandglass_resolve_deps out)
+  set(resolved "")
+  foreach(dep IN LISTS ARGN)
+    if(TARGET ${dep} OR dep MATCHES "::")
+      list(APPEND resolved ${dep})
+    else()
+      list(APPEND resolved "$<IF:$<TARGET_EXISTS:sandglass_${dep}>,sandglass_${dep},${dep}>")
+    endif()
+  endforeach()
+  set(${out} "${resolved}" PARENT_SCOPE)
+endfunction()
+
+# Adds `line` to the manifest kept in the global property `manifest`.
+function(sandglass_manifest manifest line)
+  set_property(GLOBAL APPEND PROPERTY ${manifest} "${line}")
+endfunction()
+
+function(sandglass_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  sandglass_resolve_deps(deps ${ARG_DEPS})
+  sandglass_resolve_deps(private_deps ${ARG_PRIVATE_DEPS})
+  set(target sandglass_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}/src")
+  target_link_libraries(${target} PUBLIC ${deps} Threads::Threads PRIVATE ${private_deps})
+endfunction()
+
+function(sandglass_program name)
+  cmake_parse_arguments(ARG "" "OUTPUT" "SOURCES;DEPS" ${ARGN})
+  sandglass_resolve_deps(deps ${ARG_DEPS})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${deps})
+  if(ARG_OUTPUT)
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME ${ARG_OUTPUT})
+  endif()
+endfunction()
+
+function(sandglass_test name)
+  if(SANDGLASS_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  sandglass_program(${name} SOURCES ${ARG_SOURCES}
+    DEPS ${ARG_DEPS} GTest::gmock_main GTest::gmock GTest::gtest)
+  # GoogleTest's own macros pass no variadic arguments where standard C++17 wanted one.
+  target_compile_options(${name} PRIVATE -Wno-gnu-zero-variadic-macro-arguments)
+  list(JOIN ARG_LABELS "," labels)
+  sandglass_manifest(SANDGLASS_TESTS "${name}|$<TARGET_FILE:${name}>|${labels}")
+endfunction()
+
+function(sandglass_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;COVERS" ${ARGN})
+  if(SANDGLASS_FUZZ)
+    sandglass_program(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    sandglass_program(${name}
+      SOURCES ${ARG_SOURCES} "${CMAKE_SOURCE_DIR}/cmake/fuzz_replay_main.cc" DEPS ${ARG_DEPS})
+  endif()
+  list(JOIN ARG_COVERS "," covers)
+  sandglass_manifest(SANDGLASS_FUZZERS "${name}|$<TARGET_FILE:${name}>|${covers}")
+endfunction()
+
+function(sandglass_bench name)
+  if(SANDGLASS_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  sandglass_program(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS} benchmark::benchmark)
+  sandglass_manifest(SANDGLASS_BENCHES "${name}|$<TARGET_FILE:${name}>|")
+endfunction()
+
+# A mutant is a fault that the tests must catch; only the undo library is rebuilt for it.
+function(sandglass_apply_mutant)
+  if(SANDGLASS_MUTANT AND TARGET sandglass_undo)
+    message(WARNING "building the deliberate fault '${SANDGLASS_MUTANT}' into the undo library")
+    target_compile_definitions(sandglass_undo PRIVATE SANDGLASS_MUTANT_${SANDGLASS_MUTANT})
+  endif()
+endfunction()
+
+function(sandglass_write_manifests)
+  foreach(pair IN ITEMS "SANDGLASS_TESTS:test" "SANDGLASS_FUZZERS:fuzz" "SANDGLASS_BENCHES:bench")
+    string(REPLACE ":" ";" pair "${pair}")
+    list(GET pair 0 property)
+    list(GET pair 1 kind)
+    get_property(lines GLOBAL PROPERTY ${property})
+    list(JOIN lines "\n" text)
+    file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/${kind}_manifest.txt" CONTENT "${text}\n")
+  endforeach()
+endfunction()

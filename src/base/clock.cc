@@ -1,0 +1,13 @@
+#include "base/clock.h"
+
+#include <ctime>
+
+namespace sandglass {
+
+Instant SystemClock::Now() const {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return {now.tv_sec * 1'000'000'000LL + now.tv_nsec};
+}
+
+}  // namespace sandglass

@@ -1,0 +1,43 @@
+// Clock: time enters through a constructor, so that tests decide what time it is. Implementations
+// are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace sandglass {
+
+// Nanoseconds since the Unix epoch.
+struct Instant {
+  int64_t ns = 0;
+  friend auto operator<=>(Instant, Instant) = default;
+};
+inline Instant operator+(Instant at, std::chrono::nanoseconds by) { return {at.ns + by.count()}; }
+inline std::chrono::nanoseconds operator-(Instant a, Instant b) {
+  return std::chrono::nanoseconds(a.ns - b.ns);
+}
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual Instant Now() const = 0;
+};
+
+class SystemClock final : public Clock {
+ public:
+  Instant Now() const override;
+};
+
+class FakeClock final : public Clock {
+ public:
+  explicit FakeClock(Instant start = {1'700'000'000'000'000'000}) : ns_(start.ns) {}
+  Instant Now() const override { return {ns_.load()}; }
+  void Advance(std::chrono::nanoseconds by) { ns_ += by.count(); }
+  void Set(Instant at) { ns_ = at.ns; }
+
+ private:
+  std::atomic<int64_t> ns_;
+};
+
+}  // namespace sandglass

@@ -1,0 +1,469 @@
+#include "undo/interceptor.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "base/beneath.h"
+#include "base/rel_path.h"
+#include "undo/log_core.h"
+
+namespace sandglass::undo {
+
+// What a ticket holds until it is committed. Members die in reverse order: objects (and their leases) first, the gate last.
+struct TicketState {
+  StepGate::Pass pass;
+  KeyLocks::Hold hold;
+  StepWriter* writer = nullptr;          // null: the operation is not recorded
+  std::optional<OpSeq> seq;
+  std::optional<OpenObject> object;
+  std::optional<OpenObject> target;
+  // A created name: whose identity the outcome needs.
+  int created_in = -1;
+  std::string created_name;
+  // What to give up if the operation fails.
+  Keep keep;
+  ObjectId kept_object;
+  bool performed = false;
+  bool replaced = false;
+  bool folder_rename = false;
+  LogCore* log = nullptr;
+  std::function<void()> on_done;         // counts for safeguards
+};
+
+namespace {
+
+uint32_t ModeOf(NodeType type) {
+  switch (type) {
+    case NodeType::kFile: return S_IFREG;
+    case NodeType::kDirectory: return S_IFDIR;
+    case NodeType::kSymlink: return S_IFLNK;
+    case NodeType::kFifo: return S_IFIFO;
+    case NodeType::kSocket: return S_IFSOCK;
+    case NodeType::kCharDevice: return S_IFCHR;
+    case NodeType::kBlockDevice: return S_IFBLK;
+  }
+  return S_IFREG;
+}
+
+Ticket Unrecorded() { return Ticket(std::make_unique<TicketState>()); }
+
+// One attempt at an operation: everything that Begin does between entering the step and handing the ticket out. When a safeguard must be
+// asked or a key is taken by someone else, the attempt is dropped whole and made again.
+class Attempt {
+ public:
+  explicit Attempt(LogCore& log) : log_(log), place_(log.place()), state_(std::make_unique<TicketState>()) {
+    state_->log = &log;
+  }
+
+  Status Enter(StepGate::Way way) {
+    TRY_ASSIGN(auto step, log_.EnterStep(way));
+    state_->pass = std::move(step.pass);
+    state_->writer = step.writer;
+    return Ok();
+  }
+
+  // The directory of a name: identified, its path checked, its metadata kept. Takes its key.
+  struct Dir {
+    OpenObject object;
+    std::string path;
+  };
+  Result<Dir> OpenDir(const DirRef& ref);
+  Status TouchDir(const Dir& dir) {
+    if (writer().HasTouched(dir.object.id)) return Ok();
+    if (dir.object.stat.mount != place_.root_mount) {
+      return Error(Code::kUnsupported, fmt::format("{} is another mount inside the project and cannot be undone there", dir.path));
+    }
+    return writer().TouchMeta(dir.object, dir.path, TouchReason::kParent);
+  }
+  static NameAt At(const Dir& dir, std::string_view name) { return {dir.object.id, dir.path, name}; }
+
+  // Where an object is in the project now; nullopt: nowhere.
+  std::optional<std::string> Locate(const ObjectRef& ref, const OpenObject& object) const;
+
+  StepWriter& writer() { return *state_->writer; }
+  TicketState& state() { return *state_; }
+  Ticket Finish() { return Ticket(std::move(state_)); }
+
+ private:
+  LogCore& log_;
+  const Place& place_;
+  std::unique_ptr<TicketState> state_;
+};
+
+Result<Attempt::Dir> Attempt::OpenDir(const DirRef& ref) {
+  Dir dir{.object = {}, .path = std::string(ref.path)};
+  dir.object.fd = Fd(::fcntl(ref.fd, F_DUPFD_CLOEXEC, 0));
+  if (!dir.object.fd.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
+  TRY_ASSIGN(dir.object.id, place_.identifier.OfFd(ref.fd));
+  // Someone may have renamed a folder since the caller resolved its path. Only then is asking the kernel worth its price.
+  if (log_.folder_renames() > 0) {
+    if (auto now = ProjectPathOf(place_, ref.fd)) dir.path = *now;
+  }
+  return dir;
+}
+
+std::optional<std::string> Attempt::Locate(const ObjectRef& ref, const OpenObject& object) const {
+  if (!ref.path.empty()) {
+    auto fd = OpenBeneath(place_.root.get(), ref.path, O_PATH | O_NOFOLLOW);
+    if (fd.ok()) {
+      auto id = place_.identifier.OfFd(fd->get());
+      if (id.ok() && *id == object.id) return std::string(ref.path);
+    }
+  }
+  return ProjectPathOf(place_, object.fd.get());
+}
+
+// Asks whoever there is to ask, holding nothing.
+Decision AskSafeguard(LogCore& log, const SafeguardQuestion& question) {
+  SafeguardHandler* handler = log.options().safeguard_handler;
+  return handler == nullptr ? Decision::kDeny : handler->Decide(question);
+}
+
+Error Denied(const SafeguardQuestion& question) {
+  return Error(Code::kDenied,
+               fmt::format("safeguard {} stopped step {}: not confirmed; the step was rolled back",
+                           SafeguardName(question.kind), question.step.value));
+}
+
+// Runs `once` until it neither asks nor collides. `once` returns a ticket, an error, or sets `question` / `collided`.
+struct Again {
+  std::optional<SafeguardQuestion> question;
+  std::optional<ObjectId> collided;
+};
+template <class Once>
+Result<Ticket> Retry(LogCore& log, Once once) {
+  while (true) {
+    Again again;
+    Result<Ticket> ticket = once(again);
+    if (again.collided) {
+      log.locks().WaitFor(*again.collided);
+      continue;
+    }
+    if (!again.question) return ticket;
+    if (AskSafeguard(log, *again.question) == Decision::kDeny) {
+      TRY(log.Deny());
+      return Denied(*again.question);
+    }
+    log.safeguards().Allow(again.question->kind);
+  }
+}
+
+// The step would copy more than it may: ask, refuse, or go on without protection, as configured.
+Status OverLimit(LogCore& log, StepWriter& writer, std::string_view path, const Error& error, Again& again) {
+  if (error.code() != Code::kLimit) return error;
+  switch (log.options().on_oversize) {
+    case OversizePolicy::kRefuse: return error;
+    case OversizePolicy::kAsk:
+      if (log.options().safeguard_handler == nullptr) return error;
+      if (!log.safeguards().IsAllowed(SafeguardKind::kUndoLimit)) {
+        again.question = log.safeguards().OnUndoLimit(path, writer.copied_bytes());
+        return error;
+      }
+      break;
+    case OversizePolicy::kUnprotected: break;
+  }
+  TRY(writer.MarkUnprotected(error.message()));
+  log.observer().OnUnprotected(writer.header().id, error.message());
+  return Ok();
+}
+
+Error Retrying() { return Error(Code::kBusy, "to be tried again"); }
+
+}  // namespace
+
+// --- Ticket.
+
+Ticket::Ticket(std::unique_ptr<TicketState> state) : state_(std::move(state)) {}
+Ticket::Ticket(Ticket&&) noexcept = default;
+Ticket& Ticket::operator=(Ticket&& other) noexcept {
+  if (this != &other) {
+    Cancel();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+Ticket::~Ticket() { Cancel(); }
+
+bool Ticket::performed() const { return state_ != nullptr && state_->performed; }
+bool Ticket::replaced() const { return state_ != nullptr && state_->replaced; }
+
+Status Ticket::Commit(Outcome outcome) {
+  if (state_ == nullptr) return Ok();
+  std::unique_ptr<TicketState> state = std::move(state_);
+  if (state->writer == nullptr) return Ok();
+  if (outcome.sys_errno != 0 && !state->performed) {
+    state->writer->ReleaseKeep(state->keep, state->kept_object);
+  }
+  if (outcome.sys_errno == 0 && state->on_done) state->on_done();
+  if (state->folder_rename && outcome.sys_errno == 0) ++state->log->folder_renames();
+  if (!state->seq) return Ok();
+  ObjectId created;
+  if (outcome.sys_errno == 0 && state->created_in >= 0) {
+    auto id = state->log->place().identifier.OfName(state->created_in, state->created_name.c_str());
+    if (id.ok()) created = *id;  // else it is gone again already
+  }
+  return state->writer->Settle(*state->seq, outcome.sys_errno, created);
+}
+
+// The journal keeps the intent without an outcome; what is on disk decides. So does an anchor: it may be needed.
+void Ticket::Cancel() { state_.reset(); }
+
+// --- Names.
+
+Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
+  const uint32_t mode = ModeOf(type);
+  if (log_.Ignores(JoinPath(at.dir.path, at.name), mode)) return Unrecorded();
+  Attempt attempt(log_);
+  TRY(attempt.Enter(StepGate::Way::kTogether));
+  TRY_ASSIGN(auto dir, attempt.OpenDir(at.dir));
+  attempt.state().hold = log_.locks().Take({dir.object.id});
+  const std::string name(at.name);
+  if (NameExists(at.dir.fd, name.c_str())) {
+    return Error(Code::kExists, fmt::format("{} exists", JoinPath(dir.path, at.name)), EEXIST);
+  }
+  TRY_ASSIGN(dir.object.stat, StatFd(at.dir.fd));
+  TRY(attempt.TouchDir(dir));
+  TRY_ASSIGN(attempt.state().seq, attempt.writer().IntendCreate(Attempt::At(dir, at.name), Birth::kNew, mode));
+  attempt.state().created_in = at.dir.fd;
+  attempt.state().created_name = name;
+  return attempt.Finish();
+}
+
+Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
+  return Retry(log_, [&](Again& again) -> Result<Ticket> {
+    Attempt attempt(log_);
+    TRY(attempt.Enter(StepGate::Way::kTogether));
+    TRY_ASSIGN(auto dir, attempt.OpenDir(at.dir));
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
+    const std::string path = JoinPath(dir.path, at.name), name(at.name);
+    if (log_.Ignores(path, object.stat.mode)) return Unrecorded();
+    attempt.state().hold = log_.locks().Take({dir.object.id});
+    if (!attempt.state().hold.TryAdd(object.id)) {
+      again.collided = object.id;
+      return Retrying();
+    }
+    if (NameExists(at.dir.fd, name.c_str())) return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
+    // Our anchor keeps the inode linkable although its last name is gone; natively the kernel would say this.
+    if (!attempt.Locate(ref, object) && log_.IsFrozen(attempt.writer(), object.id)) {
+      return Error(Code::kNotFound, "the object has no name any more", ENOENT);
+    }
+    TRY_ASSIGN(dir.object.stat, StatFd(at.dir.fd));
+    TRY(attempt.TouchDir(dir));
+    const bool nameless = object.stat.nlink == 0;  // O_TMPFILE: born with this name
+    TRY_ASSIGN(attempt.state().seq,
+               attempt.writer().IntendCreate(Attempt::At(dir, at.name), nameless ? Birth::kNew : Birth::kLink,
+                                             object.stat.mode, nameless ? kNoObject : object.id));
+    if (nameless) {
+      attempt.state().created_in = at.dir.fd;
+      attempt.state().created_name = name;
+    }
+    return attempt.Finish();
+  });
+}
+
+Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
+  const std::string name(at.name);
+  return Retry(log_, [&](Again& again) -> Result<Ticket> {
+    Attempt attempt(log_);
+    TRY(attempt.Enter(StepGate::Way::kTogether));
+    TRY_ASSIGN(auto dir, attempt.OpenDir(at.dir));
+    attempt.state().hold = log_.locks().Take({dir.object.id});
+    TRY_ASSIGN(OpenObject object, OpenObjectAt(log_.place().identifier, at.dir.fd, name.c_str()));
+    const std::string path = JoinPath(dir.path, at.name);
+    if (log_.Ignores(path, object.stat.mode)) return Unrecorded();
+    if (!attempt.state().hold.TryAdd(object.id)) {
+      again.collided = object.id;
+      return Retrying();
+    }
+    if (object.stat.mount != log_.place().root_mount) {
+      return Error(Code::kUnsupported, fmt::format("{} is another mount inside the project", path), EBUSY);
+    }
+    StepWriter& writer = attempt.writer();
+    if (!writer.IsBorn(object.id)) {
+      again.question = log_.safeguards().OnDelete(path);
+      if (again.question) return Retrying();
+      attempt.state().on_done = [&log = log_, path] { log.safeguards().CountDelete(path); };
+    }
+    TRY_ASSIGN(dir.object.stat, StatFd(at.dir.fd));
+    TRY(attempt.TouchDir(dir));
+    auto keep = writer.KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
+    if (!keep.ok()) {
+      TRY(OverLimit(log_, writer, path, keep.error(), again));
+      keep = writer.KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
+    }
+    if (!keep.ok()) return keep.error();
+    TRY_ASSIGN(attempt.state().seq, writer.IntendRemove(Attempt::At(dir, at.name), object, *keep));
+    if (keep->by_rename) {
+      TRY_ASSIGN(int anchors, writer.files().Anchors());
+      if (::renameat(at.dir.fd, name.c_str(), anchors, SlotName(keep->anchor).c_str()) != 0) {
+        const int err = errno;
+        TRY(writer.Settle(*attempt.state().seq, err));
+        return Error::FromErrno(err, fmt::format("remove {}", path));
+      }
+      attempt.state().performed = true;
+    }
+    attempt.state().keep = *keep;
+    attempt.state().kept_object = object.id;
+    attempt.state().object = std::move(object);  // its lease lasts until the commit
+    return attempt.Finish();
+  });
+}
+
+Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, RenameMode mode) {
+  const std::string from_name(from.name), to_name(to.name);
+  return Retry(log_, [&](Again& again) -> Result<Ticket> {
+    TRY_ASSIGN(FileStat first_look, StatAt(from.dir.fd, from_name.c_str()));
+    auto target_look = StatAt(to.dir.fd, to_name.c_str());
+    const bool folder = first_look.IsDirectory() ||
+                        (mode == RenameMode::kExchange && target_look.ok() && target_look->IsDirectory());
+    Attempt attempt(log_);
+    TRY(attempt.Enter(folder ? StepGate::Way::kAlone : StepGate::Way::kTogether));
+    TRY_ASSIGN(auto from_dir, attempt.OpenDir(from.dir));
+    TRY_ASSIGN(auto to_dir, attempt.OpenDir(to.dir));
+    KeyLocks::Hold& hold = attempt.state().hold;
+    hold = log_.locks().Take({from_dir.object.id, to_dir.object.id});
+    const Identifier& identifier = log_.place().identifier;
+    TRY_ASSIGN(OpenObject object, OpenObjectAt(identifier, from.dir.fd, from_name.c_str()));
+    if (object.stat.IsDirectory() && !folder) return (again.collided = object.id), Retrying();
+    auto target = OpenObjectAt(identifier, to.dir.fd, to_name.c_str());
+    if (!target.ok() && target.error().code() != Code::kNotFound) return target.error();
+    if (target.ok() && target->stat.IsDirectory() && mode == RenameMode::kExchange && !folder) {
+      return (again.collided = object.id), Retrying();
+    }
+    const std::string from_path = JoinPath(from_dir.path, from.name), to_path = JoinPath(to_dir.path, to.name);
+    // Names that undo does not care about on both sides; if one side matters, the move does.
+    if (log_.Ignores(from_path, object.stat.mode) && log_.Ignores(to_path, object.stat.mode)) return Unrecorded();
+    // Two names of one object: POSIX says that nothing happens.
+    if (target.ok() && target->id == object.id && mode != RenameMode::kNoReplace) return Unrecorded();
+    if (target.ok() && mode == RenameMode::kNoReplace) return Error(Code::kExists, fmt::format("{} exists", to_path), EEXIST);
+    if (!target.ok() && mode == RenameMode::kExchange) return target.error();
+    for (const ObjectId& key : {object.id, target.ok() ? target->id : object.id}) {
+      if (!hold.TryAdd(key)) return (again.collided = key), Retrying();
+    }
+    StepWriter& writer = attempt.writer();
+    const bool over = target.ok() && mode == RenameMode::kReplace;
+    if (over && !writer.IsBorn(target->id)) {
+      again.question = log_.safeguards().OnRenameOver(to_path);
+      if (again.question) return Retrying();
+      attempt.state().on_done = [&log = log_, to_path] { log.safeguards().CountRenameOver(to_path); };
+    }
+    TRY_ASSIGN(from_dir.object.stat, StatFd(from.dir.fd));
+    TRY_ASSIGN(to_dir.object.stat, StatFd(to.dir.fd));
+    TRY(attempt.TouchDir(from_dir));
+    TRY(attempt.TouchDir(to_dir));
+    if (object.stat.IsDirectory()) TRY(writer.TouchMeta(object, from_path, TouchReason::kParent));
+    if (mode == RenameMode::kExchange && target->stat.IsDirectory()) TRY(writer.TouchMeta(*target, to_path, TouchReason::kParent));
+    Keep keep;
+    if (over) {
+      auto kept = writer.KeepObject(*target, to.dir.fd, to_name.c_str(), to_path, KeepBy::kLink);
+      if (!kept.ok()) {
+        TRY(OverLimit(log_, writer, to_path, kept.error(), again));
+        kept = writer.KeepObject(*target, to.dir.fd, to_name.c_str(), to_path, KeepBy::kLink);
+      }
+      if (!kept.ok()) return kept.error();
+      keep = *kept;
+    }
+    TRY_ASSIGN(attempt.state().seq,
+               writer.IntendRename(Attempt::At(from_dir, from.name), Attempt::At(to_dir, to.name), mode, object,
+                                   target.ok() ? &*target : nullptr, keep));
+    if (keep.by_rename) {
+      // The old target moves aside first; the bridge's rename then finds the name free.
+      TRY_ASSIGN(int anchors, writer.files().Anchors());
+      if (::renameat(to.dir.fd, to_name.c_str(), anchors, SlotName(keep.anchor).c_str()) != 0) {
+        const int err = errno;
+        TRY(writer.Settle(*attempt.state().seq, err));
+        return Error::FromErrno(err, fmt::format("replace {}", to_path));
+      }
+    }
+    TicketState& state = attempt.state();
+    state.keep = keep;
+    state.folder_rename = folder;
+    if (target.ok()) {
+      state.kept_object = target->id;
+      state.target = std::move(*target);
+    }
+    state.object = std::move(object);
+    return attempt.Finish();
+  });
+}
+
+// --- Contents and metadata.
+
+Result<Ticket> Interceptor::BeginOpenForWrite(const ObjectRef& ref, Truncate truncate, WriteVisibility visibility) {
+  if (truncate == Truncate::kYes) return BeginContent(ref, ContentChange::TruncateTo(0));
+  if (visibility == WriteVisibility::kAnnounced) return Unrecorded();  // each write comes with its offset
+  return BeginContent(ref, ContentChange::Whole());
+}
+
+Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange change) {
+  return Retry(log_, [&](Again& again) -> Result<Ticket> {
+    Attempt attempt(log_);
+    TRY(attempt.Enter(StepGate::Way::kTogether));
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
+    attempt.state().hold = log_.locks().Take({object.id});
+    if (!object.stat.IsRegular()) return Unrecorded();
+    TRY_ASSIGN(object.stat, StatFd(object.fd.get()));  // as it is now that nobody else is at it
+    StepWriter& writer = attempt.writer();
+    const auto path = attempt.Locate(ref, object);
+    if (!path) {
+      if (log_.IsFrozen(writer, object.id)) {
+        return Error(Code::kFrozen, "the file was removed and is kept for undo; it cannot be changed through an old descriptor");
+      }
+      return Unrecorded();  // no name, so nothing of the project
+    }
+    if (log_.Ignores(*path, object.stat.mode)) return Unrecorded();
+    if (object.stat.mount != log_.place().root_mount) {
+      return Error(Code::kUnsupported, fmt::format("{} is on another mount inside the project", *path));
+    }
+    if (!writer.IsBorn(object.id)) {
+      const bool truncates = change.kind == ContentChange::Kind::kTruncate && change.offset < object.stat.size;
+      again.question = truncates ? log_.safeguards().OnTruncate(*path, object.stat.size)
+                                 : log_.safeguards().OnOverwrite(*path, object.stat.size);
+      if (again.question) return Retrying();
+    }
+    if (change.kind == ContentChange::Kind::kTruncate && change.offset == 0) {
+      TRY_ASSIGN(Fd parent, OpenDirBeneath(log_.place().root.get(), ParentOf(*path)));
+      TRY_ASSIGN(ObjectId parent_id, log_.place().identifier.OfFd(parent.get()));
+      TRY_ASSIGN(ObjectId fresh, writer.TryReplaceInode(object, parent.get(), {parent_id, ParentOf(*path), BaseName(*path)}));
+      if (fresh != kNoObject) {
+        attempt.state().replaced = true;
+        return attempt.Finish();
+      }
+    }
+    const WriteVisibility visibility =
+        change.kind == ContentChange::Kind::kRange ? WriteVisibility::kAnnounced : WriteVisibility::kUnseen;
+    Status touched = writer.TouchContent(object, *path, change, visibility);
+    if (!touched.ok()) TRY(OverLimit(log_, writer, *path, touched.error(), again));
+    TRY(writer.MakeDurable());
+    return attempt.Finish();
+  });
+}
+
+Result<Ticket> Interceptor::BeginMetadata(const ObjectRef& ref) {
+  Attempt attempt(log_);
+  TRY(attempt.Enter(StepGate::Way::kTogether));
+  TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
+  attempt.state().hold = log_.locks().Take({object.id});
+  TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
+  const auto path = attempt.Locate(ref, object);
+  // Without a name: of no concern, or anchored, and then the record of its removal has all of its metadata.
+  if (!path || log_.Ignores(*path, object.stat.mode)) return Unrecorded();
+  if (object.stat.mount != log_.place().root_mount) {
+    return Error(Code::kUnsupported, fmt::format("{} is on another mount inside the project", *path));
+  }
+  TRY(attempt.writer().TouchMeta(object, *path, TouchReason::kDirect));
+  TRY(attempt.writer().MakeDurable());
+  return attempt.Finish();
+}
+
+Result<Ticket> Interceptor::BeginXattr(const ObjectRef& ref) { return BeginMetadata(ref); }
+Result<Ticket> Interceptor::BeginFlags(const ObjectRef& ref) { return BeginMetadata(ref); }
+
+}  // namespace sandglass::undo

@@ -1,0 +1,155 @@
+// LogCore's housekeeping: staying within the limits, deleting what was dropped, compressing packs, the heartbeat.
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/io.h"
+#include "undo/log_core.h"
+#include "undo/reading.h"
+
+namespace sandglass::undo {
+
+uint64_t LogCore::RetainedBudget(uint64_t retained) const {
+  struct statvfs info {};
+  if (::fstatvfs(frame_->store(), &info) != 0) return options_.limits.max_retained_bytes;
+  // What is retained would be free again if it were dropped.
+  const uint64_t free = info.f_bavail * info.f_frsize + retained;
+  return std::min(options_.limits.max_retained_bytes, free / 100 * options_.limits.max_retained_percent_of_free);
+}
+
+Result<std::vector<StepId>> LogCore::Evict() {
+  uint64_t copied = 0, retained = 0;
+  for (const StepRow& row : steps_) {
+    copied += row.close.copied_bytes;
+    retained += row.close.retained_bytes;
+  }
+  const uint64_t retained_budget = retained == 0 ? UINT64_MAX : RetainedBudget(retained);
+  std::vector<StepId> evicted;
+  while (steps_.size() > 1 && (steps_.size() > options_.limits.max_steps || copied > options_.limits.max_copied_bytes ||
+                               retained > retained_budget)) {
+    const StepRow row = steps_.front();
+    TRY(DropFolder(frame_->steps(), row.folder, &row.close));
+    TRY(DropBarriers(row.header.id));
+    steps_.erase(steps_.begin());
+    copied -= row.close.copied_bytes;
+    retained -= row.close.retained_bytes;
+    evicted.push_back(row.header.id);
+  }
+  if (!evicted.empty()) observer_->OnEvicted(evicted);
+  if (objects_.Bloated()) CompactObjects();
+  Poke();
+  return evicted;
+}
+
+void LogCore::CompactObjects() {
+  (void)objects_.Compact(CollectIdentities({frame_->steps(), frame_->redo()}));  // only a saving: the old file stays good
+}
+
+// One rename makes a step's folder disappear; the deletion of its files can take its time.
+Status LogCore::DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close) {
+  if (close == nullptr || close->shared_anchors > 0) {
+    if (auto dir = OpenSubdir(parent_fd, folder.c_str()); dir.ok()) UnlinkSharedAnchors(dir->get());
+    TRY(objects_.Flush());
+  }
+  TRY(frame_->Discard(parent_fd, folder.c_str()));
+  if (options_.compression == Compression::kOff) return frame_->EmptyTrash();
+  Poke();
+  return Ok();
+}
+
+// Removing one of several names moves an object's ctime. That is our doing and no edit: its signature moves along.
+void LogCore::UnlinkSharedAnchors(int step_dir) {
+  auto anchors = OpenSubdir(step_dir, "anchors");
+  if (!anchors.ok()) return;
+  for (const std::string& name : ListNames(anchors->get())) {
+    auto object = OpenObjectAt(place_->identifier, anchors->get(), name.c_str());
+    if (!object.ok() || object->stat.nlink < 2) continue;
+    const auto signature = objects_.Find(object->id);
+    if (::unlinkat(anchors->get(), name.c_str(), 0) != 0 || !signature || !signature->Matches(object->stat)) continue;
+    if (auto now = StatFd(object->fd.get()); now.ok()) objects_.Put(object->id, Signature::Of(*now));
+  }
+}
+
+Status LogCore::ClearRedo() {
+  while (!redo_.empty()) {
+    const StepRow row = redo_.back();
+    TRY(DropFolder(frame_->redo(), row.folder, &row.close));
+    redo_.pop_back();
+  }
+  return Ok();
+}
+
+// --- Threads.
+
+void LogCore::StartThreads() {
+  if (options_.compression == Compression::kBackground) housekeeper_ = std::thread([this] { HousekeeperLoop(); });
+  if (options_.heartbeat.count() > 0) heart_ = std::thread([this] { HeartLoop(); });
+}
+
+void LogCore::StopThreads() {
+  {
+    MutexLock lock(house_mutex_);
+    house_stop_ = true;
+    house_wakeup_.NotifyAll();
+  }
+  {
+    MutexLock lock(heart_mutex_);
+    heart_stop_ = true;
+    heart_wakeup_.NotifyAll();
+  }
+  if (housekeeper_.joinable()) housekeeper_.join();
+  if (heart_.joinable()) heart_.join();
+}
+
+void LogCore::Poke() {
+  MutexLock lock(house_mutex_);
+  house_poked_ = true;
+  house_wakeup_.NotifyAll();
+}
+
+void LogCore::WaitForBackground() {
+  MutexLock lock(house_mutex_);
+  while (housekeeper_.joinable() && (house_poked_ || house_busy_)) house_idle_.Wait(house_mutex_);
+}
+
+void LogCore::HousekeeperLoop() {
+  while (true) {
+    {
+      MutexLock lock(house_mutex_);
+      house_busy_ = false;
+      house_idle_.NotifyAll();
+      while (!house_poked_ && !house_stop_) house_wakeup_.Wait(house_mutex_);
+      if (house_stop_) return;
+      house_poked_ = false;
+      house_busy_ = true;
+    }
+    (void)frame_->EmptyTrash();  // what stays is tried again next time
+    for (const std::string& name : ListNames(frame_->steps())) {
+      {
+        MutexLock lock(house_mutex_);
+        if (house_stop_) return;
+      }
+      auto dir = OpenSubdir(frame_->steps(), name.c_str());
+      if (!dir.ok()) continue;
+      MutexLock pin(pack_mutex_);
+      (void)CompressPack(dir->get());  // the raw pack stays good
+    }
+  }
+}
+
+void LogCore::HeartLoop() {
+  MutexLock lock(heart_mutex_);
+  while (!heart_stop_) {
+    heart_wakeup_.WaitFor(heart_mutex_, options_.heartbeat);
+    if (heart_stop_) return;
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    MutexLock current_lock(current_mutex_);
+    if (current_ != nullptr) current_->Beat(now.tv_sec * 1'000'000'000LL + now.tv_nsec);
+  }
+}
+
+}  // namespace sandglass::undo

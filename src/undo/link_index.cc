@@ -1,0 +1,48 @@
+#include "undo/link_index.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <memory>
+
+#include "base/rel_path.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr int kMaxDepth = 512;
+
+}  // namespace
+
+std::optional<std::string> LinkIndex::Find(ObjectId object) {
+  if (!built_) {
+    built_ = true;
+    Build(place_.root.get(), "", 0);
+  }
+  auto found = paths_.find(object);
+  if (found == paths_.end()) return std::nullopt;
+  auto now = place_.identifier.OfName(place_.root.get(), found->second.c_str());
+  if (!now.ok() || *now != object) return std::nullopt;
+  return found->second;
+}
+
+void LinkIndex::Build(int dir_fd, const std::string& path, int depth) {
+  if (depth > kMaxDepth) return;
+  const int fd = ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd), &::closedir);
+  if (dir == nullptr) return;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (entry->d_type == DT_DIR) {
+      Fd child(::openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (child.valid()) Build(child.get(), JoinPath(path, name), depth + 1);
+      continue;
+    }
+    auto id = place_.identifier.OfName(fd, entry->d_name);
+    if (id.ok()) paths_.emplace(*id, JoinPath(path, name));
+  }
+}
+
+}  // namespace sandglass::undo

@@ -1,0 +1,185 @@
+// LogCore: the inside of UndoLog. Split over files by task: undo_log.cc (lifecycle of steps), rewinds.cc (rollback, redo, abort,
+// recovery), restore.cc (single paths), keeping_house.cc (eviction, compression, clean-up).
+//
+// Locks, outermost first (docs/locks.md): lifecycle_ > the gate > key locks > leaf mutexes.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "base/thread_annotations.h"
+#include "undo/gitignore.h"
+#include "undo/key_locks.h"
+#include "undo/objects_table.h"
+#include "undo/place.h"
+#include "undo/rewind.h"
+#include "undo/safeguard.h"
+#include "undo/shadows.h"
+#include "undo/step_gate.h"
+#include "undo/step_view.h"
+#include "undo/step_writer.h"
+#include "undo/store_frame.h"
+#include "undo/undo_log.h"
+
+namespace sandglass::undo {
+
+class LogCore {
+ public:
+  static Result<std::unique_ptr<LogCore>> Open(const UndoPaths& paths, const UndoOptions& options);
+  ~LogCore();
+
+  // --- For the interceptor.
+  struct OpenedStep {
+    StepGate::Pass pass;
+    StepWriter* writer = nullptr;
+  };
+  // Enters the open step, opening an ambient one if there is none.
+  Result<OpenedStep> EnterStep(StepGate::Way way);
+  bool Ignores(std::string_view path, uint32_t mode) const;
+  // Is this object, which has no name in the project, one that a step keeps?
+  bool IsFrozen(StepWriter& writer, ObjectId object);
+  // The step is over, by decision of a safeguard.
+  Status Deny();
+
+  const Place& place() const { return *place_; }
+  const UndoOptions& options() const { return options_; }
+  KeyLocks& locks() { return locks_; }
+  SafeguardTracker& safeguards() { return safeguards_; }
+  UndoObserver& observer() { return *observer_; }
+  // Counts renames of folders: paths that were resolved before the last one may be stale.
+  std::atomic<uint64_t>& folder_renames() { return folder_renames_; }
+
+  // --- UndoLog's own.
+  Result<StepId> OpenStep(const StepSpec& spec) EXCLUDES(lifecycle_);
+  Result<std::vector<StepId>> CloseStep(std::span<const ObjectRef> live_writers) EXCLUDES(lifecycle_);
+  Result<RewindReport> AbortStep() EXCLUDES(lifecycle_);
+  Result<bool> Tick() EXCLUDES(lifecycle_);
+  std::optional<StepId> OpenStepId() const EXCLUDES(current_mutex_);
+  Result<RewindReport> Rollback(uint32_t count, Force force) EXCLUDES(lifecycle_);
+  Result<RewindReport> PlanRollback(uint32_t count) EXCLUDES(lifecycle_);
+  Result<RewindReport> Redo(uint32_t count, Force force) EXCLUDES(lifecycle_);
+  Result<RewindReport> PlanRedo(uint32_t count) EXCLUDES(lifecycle_);
+  uint32_t RedoDepth() EXCLUDES(lifecycle_);
+  Result<RewindReport> Restore(UndoLog& log, StepId step, std::span<const std::string> paths, Force force) EXCLUDES(lifecycle_);
+  Status NoteExternalModification(std::span<const std::string> paths) EXCLUDES(lifecycle_);
+  Result<std::vector<HistoryEntry>> History() EXCLUDES(lifecycle_);
+  const RecoveryReport& recovery() const { return recovery_; }
+  void WaitForBackground();
+
+ private:
+  LogCore(std::unique_ptr<Place> place, const UndoOptions& options);
+  Instant Now() const { return options_.clock->Now(); }
+
+  // --- undo_log.cc
+  Status Start() REQUIRES(lifecycle_);
+  Status LoadRows() REQUIRES(lifecycle_);
+  Result<StepId> OpenLocked(const StepSpec& spec) REQUIRES(lifecycle_);
+  Result<std::vector<StepId>> CloseLocked(std::span<const ObjectRef> live_writers) REQUIRES(lifecycle_);
+  Status CloseAmbientLocked() REQUIRES(lifecycle_);
+  Status SettleShadows(StepWriter& writer) REQUIRES(lifecycle_);
+  Status SettleBetweenSteps() REQUIRES(lifecycle_);
+  // What another hand changed between the steps before and this one, seen by this one's preimages, becomes a barrier.
+  Status NoticeEdits(const StepView& view) REQUIRES(lifecycle_);
+  Status AddBarrier(std::vector<std::string> paths) REQUIRES(lifecycle_);
+  void ForgetFrozen();
+  Status NoteAfterStates(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
+  Status ShadowLiveWriters(std::span<const ObjectRef> live_writers) REQUIRES(lifecycle_);
+  Status Promote(StepWriter& writer, const ChangeCounts& counts) REQUIRES(lifecycle_);
+  JournalHeader NewHeader(const StepSpec& spec, StepId id) REQUIRES(lifecycle_);
+  StepId NextId(const StepSpec& spec) const REQUIRES(lifecycle_);
+  void SetCurrent(std::unique_ptr<StepWriter> writer);
+  std::unique_ptr<StepWriter> TakeCurrent();
+  StepWriter* current() const;
+  void WaitForNextTick(int64_t latest_ctime_ns) const;
+
+  // --- rewinds.cc
+  Status Recover() REQUIRES(lifecycle_);
+  Status FinishPromotions() REQUIRES(lifecycle_);
+  Status DropReversed(std::vector<StepRow>& rows, const std::vector<StepRow>& others, int folder) REQUIRES(lifecycle_);
+  Status RecoverRewind() REQUIRES(lifecycle_);
+  Status RecoverStep() REQUIRES(lifecycle_);
+  Status PromoteInterruptedAmbient(const StepView& view) REQUIRES(lifecycle_);
+  Result<std::unordered_set<ObjectId>> LateChanges(const StepView& view) REQUIRES(lifecycle_);
+  struct Source {
+    int parent_fd;
+    std::string folder;
+  };
+  // Takes back one step; on success its reversal stands complete in wal/rewind.
+  Status RunRewind(const Source& source, Force force, const std::unordered_set<ObjectId>* keep, RewindReport& report,
+                   StepRow& reversal) REQUIRES(lifecycle_);
+  Status TakeBackReversal() REQUIRES(lifecycle_);
+  Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
+  Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
+  Status RollbackNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
+  Status RedoNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
+  Result<RewindReport> AbortLocked() REQUIRES(lifecycle_);
+  Status CheckSpace(const StepView& view) REQUIRES(lifecycle_);
+  Result<size_t> RowsToPop(uint32_t count) const REQUIRES(lifecycle_);
+  std::vector<Conflict> Conflicts(const StepRow& row, const StepView& view, StepFiles& files,
+                                  const PathMap<Expected>* later) REQUIRES(lifecycle_);
+  Status DropBarriers(StepId after) REQUIRES(lifecycle_);
+
+  // --- keeping_house.cc
+  Result<std::vector<StepId>> Evict() REQUIRES(lifecycle_);
+  uint64_t RetainedBudget(uint64_t retained) const;
+  Status DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close) REQUIRES(lifecycle_);
+  Status ClearRedo() REQUIRES(lifecycle_);
+  void UnlinkSharedAnchors(int step_dir) REQUIRES(lifecycle_);
+  void CompactObjects() REQUIRES(lifecycle_);
+  void StartThreads();
+  void StopThreads();
+  void HousekeeperLoop();
+  void HeartLoop();
+  void Poke();
+
+  // --- Shared state.
+  std::unique_ptr<Place> place_;
+  UndoOptions options_;
+  SystemClock system_clock_;
+  UndoObserver silent_observer_;
+  UndoObserver* observer_;
+  Shadows shadows_;
+  ObjectsTable objects_;
+  KeyLocks locks_;
+  StepGate gate_;
+  SafeguardTracker safeguards_;
+  std::optional<GitignoreFilter> gitignore_;
+  std::atomic<uint64_t> folder_renames_{0};
+  std::atomic<int64_t> last_activity_ns_{0};
+
+  Mutex lifecycle_;
+  std::unique_ptr<StoreFrame> frame_;
+  std::vector<StepRow> steps_ GUARDED_BY(lifecycle_);
+  std::vector<StepRow> redo_ GUARDED_BY(lifecycle_);
+  std::vector<Barrier> barriers_ GUARDED_BY(lifecycle_);
+  uint64_t next_order_ GUARDED_BY(lifecycle_) = 1;
+  uint64_t next_redo_ GUARDED_BY(lifecycle_) = 1;
+  RecoveryReport recovery_;
+
+  // The pointer changes only under lifecycle_ with the gate held alone; readers inside the gate may use it freely.
+  mutable Mutex current_mutex_;
+  std::unique_ptr<StepWriter> current_ GUARDED_BY(current_mutex_);
+
+  Mutex frozen_mutex_;
+  std::optional<std::unordered_set<ObjectId>> frozen_ GUARDED_BY(frozen_mutex_);  // built when first asked for
+
+  Mutex house_mutex_;
+  CondVar house_wakeup_, house_idle_;
+  bool house_stop_ GUARDED_BY(house_mutex_) = false;
+  bool house_busy_ GUARDED_BY(house_mutex_) = false;
+  bool house_poked_ GUARDED_BY(house_mutex_) = false;
+  Mutex heart_mutex_;
+  CondVar heart_wakeup_;
+  bool heart_stop_ GUARDED_BY(heart_mutex_) = false;
+  // Rewinds hold it so that no pack changes its form under them; the housekeeper holds it for one pack at a time.
+  Mutex pack_mutex_;
+  std::thread housekeeper_, heart_;
+};
+
+}  // namespace sandglass::undo

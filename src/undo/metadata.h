@@ -1,0 +1,50 @@
+// Metadata of an object: everything about it but its content and names. Captured in full on first touch and put back exactly.
+//
+// Value type and free functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "undo/object.h"
+
+namespace sandglass::undo {
+
+struct Metadata {
+  uint32_t mode = 0;
+  uint32_t uid = 0, gid = 0;
+  uint64_t size = 0;
+  uint64_t blocks = 0;
+  uint64_t rdev = 0;
+  int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;  // never restored; tells whether someone changed the object
+  uint32_t flags = 0;    // FS_IOC_GETFLAGS, only the bits that can be set; 0 where the file system has none
+  std::vector<std::pair<std::string, std::string>> xattrs;  // sorted by name
+  std::string symlink_target;
+};
+
+// kNoSpace etc. never; kIo and kDenied when something about the object cannot be read, so that undo would not be exact.
+Result<Metadata> CaptureMetadata(const OpenObject& object);
+
+// The flags that a caller may set and that stop changes: they are cleared before a restore and set again last.
+inline constexpr uint32_t kBlockingFlags = 0x10 /*FS_IMMUTABLE_FL*/ | 0x20 /*FS_APPEND_FL*/;
+
+Result<uint32_t> ReadFlags(int fd);
+Status WriteFlags(int fd, uint32_t flags);
+// Takes immutable and append-only off so that a restore can go on. No error: what could not be cleared shows later.
+void ClearBlockingFlags(const OpenObject& object);
+
+// Makes `object` look as `want` says: owner, xattrs (extras removed), mode, flags, times. Does only what differs, so that an object
+// that is right already costs one stat and one listxattr.
+Status ApplyMetadata(const OpenObject& object, const Metadata& want);
+
+// Could this process put such metadata back on an inode that lost it? `why` names what it could not.
+bool CanRestore(const Metadata& meta, std::string* why);
+
+// Only capabilities are dropped by the kernel when a file's content changes and need a privilege to put back.
+bool LosesCapabilities(const Metadata& meta);
+
+}  // namespace sandglass::undo

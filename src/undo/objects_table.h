@@ -1,0 +1,68 @@
+// The durable table of objects: how each object that we ever left behind looked when we did, and which object took whose place.
+//
+// A signature tells an edit by somebody else without any watcher, also between two runs of the program. A successor is noted
+// when a rewind had to make an object anew (a removed directory gets a new inode): older journals know it by its old identity.
+// On disk: fixed-size entries, appended; the last one for a key counts. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/thread_annotations.h"
+#include "undo/object.h"
+
+namespace sandglass::undo {
+
+struct Signature {
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;
+  uint32_t mode = 0, uid = 0, gid = 0;
+
+  static Signature Of(const FileStat& stat) {
+    return {stat.size, stat.mtime_ns, stat.ctime_ns, stat.mode, stat.uid, stat.gid};
+  }
+  // Times and size of a directory move with every name in it, which is nobody's edit of the directory itself.
+  bool Matches(const FileStat& stat) const;
+};
+
+class ObjectsTable {
+ public:
+  ObjectsTable() = default;
+  // Reads `objects` of the store; a torn tail is dropped, damaged entries are passed over.
+  Status Load(int store_fd);
+
+  // The object that `recorded` is today.
+  ObjectId Current(ObjectId recorded) const;
+  std::optional<Signature> Find(ObjectId current) const;
+
+  // Buffered until Flush.
+  void Put(ObjectId current, const Signature& signature);
+  void Succeed(ObjectId recorded, ObjectId successor);
+  // kNoSpace etc.: the buffer is kept and tried again by the next Flush.
+  Status Flush();
+
+  size_t size() const;
+  // Worth a Compact()?
+  bool Bloated() const;
+  // Rewrites the file with only what `live` (identities in retained journals, as recorded) can lead to.
+  Status Compact(const std::unordered_set<ObjectId>& live);
+
+ private:
+  struct Entry;
+  Status AppendLocked() REQUIRES(mutex_);
+
+  Fd store_;
+  Fd file_;
+  mutable Mutex mutex_;
+  std::unordered_map<ObjectId, Signature> signatures_ GUARDED_BY(mutex_);
+  std::unordered_map<ObjectId, ObjectId> successors_ GUARDED_BY(mutex_);
+  std::string pending_ GUARDED_BY(mutex_);
+  uint64_t file_bytes_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace sandglass::undo

@@ -1,0 +1,212 @@
+#include "undo/place.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/io.h"
+
+namespace sandglass::undo {
+namespace {
+
+struct KnownFileSystem {
+  long magic;
+  const char* name;
+};
+constexpr KnownFileSystem kFileSystems[] = {
+    {EXT4_SUPER_MAGIC, "ext4"},       {BTRFS_SUPER_MAGIC, "btrfs"}, {0x58465342, "xfs"},          {TMPFS_MAGIC, "tmpfs"},
+    {OVERLAYFS_SUPER_MAGIC, "overlayfs"}, {NFS_SUPER_MAGIC, "nfs"}, {0x65735546 /*FUSE*/, "fuse"}, {0xff534d42, "cifs"},
+};
+
+std::string FileSystemName(int fd) {
+  struct statfs info {};
+  if (::fstatfs(fd, &info) != 0) return "unknown";
+  for (const auto& known : kFileSystems) {
+    if (known.magic == static_cast<long>(info.f_type)) return known.name;
+  }
+  return fmt::format("{:#x}", static_cast<unsigned long>(info.f_type));
+}
+
+Result<Fd> OpenFolder(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return Error::FromErrno(errno, fmt::format("open folder {}", path));
+  return fd;
+}
+
+Status MakeFolders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Error::FromErrno(errno, fmt::format("create undo store {}", path));
+  }
+  return Ok();
+}
+
+// Two scratch files in the store, gone when this dies.
+class ProbeFiles {
+ public:
+  explicit ProbeFiles(int store) : store_(store) {
+    a_ = Fd(::openat(store, "probe.a", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    b_ = Fd(::openat(store, "probe.b", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  }
+  ~ProbeFiles() {
+    ::unlinkat(store_, "probe.a", 0);
+    ::unlinkat(store_, "probe.b", 0);
+  }
+  int error() const { return a_.valid() && b_.valid() ? 0 : errno; }
+
+  bool CanClone() const {
+    const Bytes block(4096, 1);
+    return WriteFully(a_.get(), block).ok() && ::ioctl(b_.get(), FICLONE, a_.get()) == 0;
+  }
+  bool CanExchange() const {
+    return ::renameat2(store_, "probe.a", store_, "probe.b", RENAME_EXCHANGE) == 0;
+  }
+  bool CanLease() const {
+    Fd reader(::openat(store_, "probe.a", O_RDONLY | O_CLOEXEC));
+    Fd writer(::openat(store_, "probe.a", O_WRONLY | O_CLOEXEC));
+    // A lease that is granted although a writer is there would prove nothing.
+    const bool refused = ::fcntl(reader.get(), F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
+    return refused;
+  }
+  bool HasFineTimestamps() const {
+    for (int i = 0; i < 4; ++i) {
+      auto before = StatFd(a_.get());
+      if (::fchmod(a_.get(), 0600) != 0) return false;
+      auto after = StatFd(a_.get());
+      if (!before.ok() || !after.ok() || before->ctime_ns == after->ctime_ns) return false;
+    }
+    return true;
+  }
+
+ private:
+  int store_;
+  Fd a_, b_;
+};
+
+std::array<uint8_t, 16> ReadBootId() {
+  std::array<uint8_t, 16> id{};
+  Fd proc(::open("/proc/sys/kernel/random", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto text = proc.valid() ? ReadFileAt(proc.get(), "boot_id", 64) : Result<std::string>(std::string());
+  if (text.ok()) {
+    const Hash128 hash = HashBytes128(AsBytes(*text));
+    std::memcpy(id.data(), &hash, sizeof(hash));
+  }
+  return id;
+}
+
+Status Probe(Place& place) {
+  TRY_ASSIGN(FileStat root, StatFd(place.root.get()));
+  TRY_ASSIGN(FileStat store, StatFd(place.store.get()));
+  struct stat root_dev {}, store_dev {};
+  if (::fstat(place.root.get(), &root_dev) != 0 || ::fstat(place.store.get(), &store_dev) != 0) {
+    return Error::FromErrno(errno, "stat project and store");
+  }
+  ProbeFiles probe(place.store.get());
+  if (probe.error() != 0) {
+    return Error::FromErrno(probe.error(), fmt::format("the undo store {} cannot be written to", place.store_path));
+  }
+  StoreAbilities& abilities = place.abilities;
+  const bool same_device = root_dev.st_dev == store_dev.st_dev;
+  abilities.handles = place.identifier.has_handles();
+  // Link and rename fail between two mounts even of one file system.
+  abilities.links = abilities.handles && same_device && root.mount == store.mount;
+  abilities.reflinks = same_device && probe.CanClone();
+  abilities.leases = probe.CanLease();
+  abilities.exchange = abilities.links && abilities.leases && probe.CanExchange();
+  abilities.fine_timestamps = probe.HasFineTimestamps();
+  return Ok();
+}
+
+}  // namespace
+
+Result<Fd> OpenSubdir(int dir_fd, const char* name) {
+  Fd fd(::openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return Error::FromErrno(errno, fmt::format("open folder {}", name));
+  return fd;
+}
+
+Result<Fd> OpenOrMakeDir(int dir_fd, const char* name) {
+  if (::mkdirat(dir_fd, name, 0700) != 0 && errno != EEXIST) {
+    return Error::FromErrno(errno, fmt::format("create folder {}", name));
+  }
+  return OpenSubdir(dir_fd, name);
+}
+
+bool NameExists(int dir_fd, const char* name) { return ::faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
+
+Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess access) {
+  auto place = std::make_unique<Place>();
+  place->project_path = paths.project;
+  place->store_path = paths.store;
+  TRY_ASSIGN(place->root, OpenFolder(paths.project));
+  place->abilities.file_system = FileSystemName(place->root.get());
+  if (place->abilities.file_system == "nfs") {
+    return Error(Code::kUnsupported, "the project is on NFS, where changes cannot be told from other machines'; copy it to a local disk");
+  }
+  if (place->store_path.empty()) {
+    TRY_ASSIGN(place->store_path, StoreLocationFor(paths.project));
+  }
+  if (access == StoreAccess::kReadWrite) TRY(MakeFolders(place->store_path));
+  TRY_ASSIGN(place->store, OpenFolder(place->store_path));
+  TRY_ASSIGN(place->identifier, Identifier::Probe(place->root.get()));
+  TRY_ASSIGN(place->root_id, place->identifier.OfFd(place->root.get()));
+  TRY_ASSIGN(FileStat root, StatFd(place->root.get()));
+  place->root_mount = root.mount;
+  place->boot_id = ReadBootId();
+  if (access == StoreAccess::kReadWrite) TRY(Probe(*place));
+  return place;
+}
+
+namespace {
+
+// The device and mount that a store at `path` would be on: those of its nearest parent that exists.
+std::optional<std::pair<dev_t, uint64_t>> GroundOf(std::filesystem::path path) {
+  while (!path.empty()) {
+    Fd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (fd.valid()) {
+      struct stat info {};
+      auto stat = StatFd(fd.get());
+      if (::fstat(fd.get(), &info) != 0 || !stat.ok()) return std::nullopt;
+      return std::pair{info.st_dev, stat->mount};
+    }
+    if (path == path.parent_path()) break;
+    path = path.parent_path();
+  }
+  return std::nullopt;
+}
+
+std::filesystem::path StateFolder() {
+  if (const char* home = std::getenv("SANDGLASS_HOME"); home != nullptr && *home == '/') return home;
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
+    return std::filesystem::path(state) / "sandglass";
+  }
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home != nullptr && *home == '/' ? home : "/") / ".local/state/sandglass";
+}
+
+}  // namespace
+
+Result<std::string> StoreLocationFor(const std::string& project) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(project, error);
+  if (error) return Error::FromErrno(error.value(), fmt::format("find the project {}", project));
+  const std::string key = fmt::format("{:016x}", HashBytes64(AsBytes(real.native())));
+  const std::filesystem::path preferred = StateFolder() / "undo" / key;
+  const bool inside = preferred.native().starts_with(real.native() + "/");
+  if (!inside && GroundOf(preferred) == GroundOf(real)) return preferred.native();
+  if (real == real.root_path()) return preferred.native();
+  return (real.parent_path() / fmt::format(".{}.sandglass-{}", real.filename().native().substr(0, 200), key)).native();
+}
+
+}  // namespace sandglass::undo

@@ -1,0 +1,43 @@
+// Place: a project folder and its undo store, opened once, with what was found out about the ground they stand on.
+//
+// Both are reached through descriptors from here on, never through absolute paths again, so that nothing that happens to the
+// folders above can lead us elsewhere. Immutable after Open except for the statistics; any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "undo/capture_stats.h"
+#include "undo/object.h"
+#include "undo/undo_log.h"
+
+namespace sandglass::undo {
+
+struct Place {
+  std::string project_path, store_path;
+  Fd root;   // of the project, O_RDONLY
+  Fd store;  // of the store
+  Identifier identifier;
+  ObjectId root_id;
+  uint64_t root_mount = 0;
+  StoreAbilities abilities;
+  std::array<uint8_t, 16> boot_id{};
+  mutable CaptureStats stats;
+};
+
+enum class StoreAccess : uint8_t { kReadOnly, kReadWrite };
+
+// Opens both folders (creating the store's if need be) and probes. Does not look at what the store holds.
+Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess access);
+
+// Creates `name` below `dir_fd` if it is missing and opens it.
+Result<Fd> OpenOrMakeDir(int dir_fd, const char* name);
+Result<Fd> OpenSubdir(int dir_fd, const char* name);
+bool NameExists(int dir_fd, const char* name);
+
+}  // namespace sandglass::undo

@@ -1,0 +1,416 @@
+#include "undo/reading.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/beneath.h"
+#include "base/io.h"
+#include "base/json.h"
+#include "base/rel_path.h"
+#include "undo/looker.h"
+#include "undo/text_diff.h"
+#include "undo/undo_log.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr uint64_t kMaxDiffBytes = 4 << 20;
+constexpr size_t kMaxDiffFiles = 1000;
+
+Result<Fd> OpenStepsFolder(const Place& place) { return OpenSubdir(place.store.get(), "steps"); }
+
+Result<Fd> OpenStepFolder(const Place& place, StepId step) {
+  TRY_ASSIGN(Fd steps, OpenStepsFolder(place));
+  auto dir = OpenSubdir(steps.get(), fmt::format("{}", step.value).c_str());
+  if (!dir.ok() && dir.error().code() == Code::kNotFound) {
+    return Error(Code::kNotFound, fmt::format("there is no step {} in the history", step.value));
+  }
+  return dir;
+}
+
+template <class Each>
+void ForEachRecord(std::initializer_list<int> step_folders, Each each) {
+  for (int folder : step_folders) {
+    for (const std::string& name : ListNames(folder)) {
+      auto dir = OpenSubdir(folder, name.c_str());
+      if (!dir.ok()) continue;
+      auto journal = JournalView::Open(dir->get(), "journal");
+      if (!journal.ok()) continue;
+      for (size_t i = 0; i < journal->size(); ++i) {
+        if (auto record = journal->At(i); record.ok()) each(*record);
+      }
+    }
+  }
+}
+
+std::string_view TypeName(uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG: return "file";
+    case S_IFDIR: return "directory";
+    case S_IFLNK: return "symlink";
+    case S_IFIFO: return "fifo";
+    case S_IFSOCK: return "socket";
+    case S_IFCHR: return "char_device";
+    case S_IFBLK: return "block_device";
+    default: return "unknown";
+  }
+}
+
+Json PathToJson(const NameAt& at) { return BytesToJson(JoinPath(at.dir, at.name)); }
+
+// One line of a manifest. Records that only matter to the machinery give null.
+Json RecordToJson(const Record& record, const StepView& view) {
+  if (const auto* r = std::get_if<MetaRecord>(&record)) {
+    Json xattrs = Json::Array();
+    for (const auto& [name, value] : r->meta.xattrs) xattrs.Append(BytesToJson(name));
+    return Json::Object({{"record", "metadata"},
+                         {"path", BytesToJson(r->path)},
+                         {"type", TypeName(r->meta.mode)},
+                         {"mode", fmt::format("{:04o}", r->meta.mode & 07777)},
+                         {"uid", r->meta.uid},
+                         {"gid", r->meta.gid},
+                         {"size", r->meta.size},
+                         {"mtime_ns", r->meta.mtime_ns},
+                         {"xattrs", std::move(xattrs)}});
+  }
+  if (const auto* r = std::get_if<ContentRecord>(&record)) {
+    static constexpr const char* kKeeping[] = {"pack", "copy", "clone"};
+    return Json::Object({{"record", "content"},
+                         {"path", BytesToJson(r->path)},
+                         {"kept_as", kKeeping[static_cast<size_t>(r->keeping)]},
+                         {"dropped", view.IsDropped(*r)},
+                         {"offset", r->offset},
+                         {"length", r->length},
+                         {"file_size", r->file_size}});
+  }
+  static constexpr const char* kKept[] = {"nothing", "anchor", "content", "directory"};
+  const auto outcome = [&](OpSeq seq) {
+    const Settled settled = view.Outcome(seq);
+    return settled.known ? (settled.sys_errno == 0 ? Json("done") : Json("failed")) : Json("unknown");
+  };
+  if (const auto* r = std::get_if<CreateRecord>(&record)) {
+    return Json::Object({{"record", "create"}, {"path", PathToJson(r->at)}, {"existed_before", false},
+                         {"type", TypeName(r->mode)}, {"outcome", outcome(r->seq)}});
+  }
+  if (const auto* r = std::get_if<RemoveRecord>(&record)) {
+    return Json::Object({{"record", "remove"}, {"path", PathToJson(r->at)}, {"existed_before", r->kept != Kept::kNothing},
+                         {"type", TypeName(r->mode)}, {"kept_as", kKept[static_cast<size_t>(r->kept)]}, {"outcome", outcome(r->seq)}});
+  }
+  if (const auto* r = std::get_if<RenameRecord>(&record)) {
+    return Json::Object({{"record", r->exchange != 0 ? "exchange" : "rename"}, {"from", PathToJson(r->from)},
+                         {"path", PathToJson(r->to)}, {"replaced", r->target != kNoObject},
+                         {"kept_as", kKept[static_cast<size_t>(r->target_kept)]}, {"outcome", outcome(r->seq)}});
+  }
+  if (const auto* r = std::get_if<ReplaceRecord>(&record)) {
+    return Json::Object({{"record", "fresh_inode"}, {"path", PathToJson(r->at)}, {"kept_as", "anchor"}, {"outcome", outcome(r->seq)}});
+  }
+  return nullptr;
+}
+
+Json ChangeToJson(const Change& change) {
+  Json json = Json::Object({{"change", ChangeName(change.kind)}, {"path", BytesToJson(change.path)}});
+  if (change.kind == ChangeKind::kRenamed) json.Set("old_path", BytesToJson(change.old_path));
+  return json.Set("old_size", change.old_size).Set("new_size", change.new_size);
+}
+
+}  // namespace
+
+Result<std::vector<Change>> ReadChanges(const Place& place, StepId step) {
+  TRY_ASSIGN(Fd dir, OpenStepFolder(place, step));
+  TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
+  return view.Changes();
+}
+
+Result<std::string> ReadManifest(const Place& place, StepId step) {
+  TRY_ASSIGN(Fd dir, OpenStepFolder(place, step));
+  TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
+  const JournalHeader& header = view.header();
+  Json records = Json::Array(), changes = Json::Array();
+  for (size_t i = 0; i < view.journal().size(); ++i) {
+    auto record = view.journal().At(i);
+    if (!record.ok()) continue;
+    if (Json json = RecordToJson(*record, view); !json.is_null()) records.Append(std::move(json));
+  }
+  for (const Change& change : view.Changes()) changes.Append(ChangeToJson(change));
+  Json manifest = Json::Object({{"step_id", header.id.value},
+                                {"type", KindName(header.kind)},
+                                {"label", BytesToJson(header.label)},
+                                {"opened_ns", header.opened_ns},
+                                {"unprotected", view.unprotected()},
+                                {"damaged_records", view.journal().damaged()},
+                                {"changes", std::move(changes)},
+                                {"records", std::move(records)}});
+  return WriteJson(manifest);
+}
+
+std::unordered_set<ObjectId> CollectAnchored(std::initializer_list<int> step_folders) {
+  std::unordered_set<ObjectId> ids;
+  ForEachRecord(step_folders, [&](const Record& record) {
+    if (const auto* r = std::get_if<RemoveRecord>(&record); r != nullptr && r->kept == Kept::kAnchor) ids.insert(r->object);
+    if (const auto* r = std::get_if<RenameRecord>(&record); r != nullptr && r->target_kept == Kept::kAnchor) ids.insert(r->target);
+    if (const auto* r = std::get_if<ReplaceRecord>(&record)) ids.insert(r->old_object);
+  });
+  return ids;
+}
+
+std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_folders) {
+  std::unordered_set<ObjectId> ids;
+  ForEachRecord(step_folders, [&](const Record& record) {
+    if (const auto* r = std::get_if<MetaRecord>(&record)) ids.insert(r->object);
+    if (const auto* r = std::get_if<ContentRecord>(&record)) ids.insert(r->object);
+    if (const auto* r = std::get_if<OutcomeRecord>(&record)) ids.insert(r->object);
+    if (const auto* r = std::get_if<CreateRecord>(&record)) ids.insert({r->object, r->at.parent});
+    if (const auto* r = std::get_if<RemoveRecord>(&record)) ids.insert({r->object, r->at.parent});
+    if (const auto* r = std::get_if<RenameRecord>(&record)) ids.insert({r->object, r->target, r->from.parent, r->to.parent});
+    if (const auto* r = std::get_if<ReplaceRecord>(&record)) ids.insert({r->old_object, r->fresh_object, r->at.parent});
+  });
+  return ids;
+}
+
+// --- The past.
+
+Result<PastReader> PastReader::Before(const Place& place, StepId step) { return Since(place, step, 0); }
+Result<PastReader> PastReader::After(const Place& place, StepId step) { return Since(place, step, 1); }
+
+Result<PastReader> PastReader::Since(const Place& place, StepId step, size_t skip) {
+  TRY_ASSIGN(Fd folder, OpenStepsFolder(place));
+  TRY_ASSIGN(auto rows, ListSteps(folder.get()));
+  auto first = std::find_if(rows.begin(), rows.end(), [&](const StepRow& row) { return row.header.id == step; });
+  if (first == rows.end()) return Error(Code::kNotFound, fmt::format("there is no step {} in the history", step.value));
+  PastReader reader(place);
+  for (auto row = first + static_cast<ptrdiff_t>(skip); row != rows.end(); ++row) {
+    TRY_ASSIGN(Fd dir, OpenSubdir(folder.get(), row->folder.c_str()));
+    TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
+    reader.steps_.push_back({std::make_unique<StepFiles>(std::move(dir)), std::make_unique<StepView>(std::move(view))});
+  }
+  return reader;
+}
+
+std::vector<std::string> PastReader::TouchedBelow(std::string_view prefix) const {
+  std::vector<std::string> paths;
+  for (const Step& step : steps_) {
+    for (const auto& [path, expected] : step.view->expected().map()) {
+      if (IsBeneath(path, prefix) && !expected.parent_only) paths.push_back(path);
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  return paths;
+}
+
+namespace {
+
+// Follows what had a path, forwards through the records, until it is gone or the present is reached.
+struct Fate {
+  enum class Kind : uint8_t { kHere, kAbsent, kAnchored, kContent } kind = Kind::kHere;
+  std::string path;           // where it is now
+  ObjectId object;            // if any record told
+  size_t step = 0;            // in which step it went
+  SlotId anchor{};
+};
+
+bool MovedAlong(std::string& path, const std::string& from, const std::string& to) {
+  if (!IsBeneath(path, from)) return false;
+  path = path.size() == from.size() ? to : JoinPath(to, std::string_view(path).substr(from.size() + 1));
+  return true;
+}
+
+void Gone(Fate& fate, size_t step, ObjectId object, Kept kept, SlotId anchor) {
+  fate.kind = kept == Kept::kAnchor ? Fate::Kind::kAnchored : Fate::Kind::kContent;
+  fate.step = step;
+  fate.object = object;
+  fate.anchor = anchor;
+}
+
+// True: the fate is decided.
+bool Follow(Fate& fate, const Record& record, const StepView& view, size_t step) {
+  if (const auto* r = std::get_if<MetaRecord>(&record)) {
+    if (r->path == fate.path && fate.object == kNoObject) fate.object = r->object;
+    return false;
+  }
+  if (const auto* r = std::get_if<CreateRecord>(&record)) {
+    if (view.Outcome(r->seq).failed() || JoinPath(r->at.dir, r->at.name) != fate.path) return false;
+    fate.kind = Fate::Kind::kAbsent;
+    return true;
+  }
+  if (const auto* r = std::get_if<RemoveRecord>(&record)) {
+    if (view.Outcome(r->seq).failed() || JoinPath(r->at.dir, r->at.name) != fate.path) return false;
+    Gone(fate, step, r->object, r->kept, r->anchor);
+    return true;
+  }
+  if (const auto* r = std::get_if<ReplaceRecord>(&record)) {
+    if (view.Outcome(r->seq).failed() || JoinPath(r->at.dir, r->at.name) != fate.path) return false;
+    Gone(fate, step, r->old_object, Kept::kAnchor, r->anchor);
+    return true;
+  }
+  if (const auto* r = std::get_if<RenameRecord>(&record)) {
+    if (view.Outcome(r->seq).failed()) return false;
+    const std::string from = JoinPath(r->from.dir, r->from.name), to = JoinPath(r->to.dir, r->to.name);
+    if (MovedAlong(fate.path, from, to)) return false;
+    if (r->exchange != 0) {
+      MovedAlong(fate.path, to, from);
+      return false;
+    }
+    if (fate.path != to) return false;
+    if (r->target == kNoObject) {
+      fate.kind = Fate::Kind::kAbsent;
+    } else {
+      Gone(fate, step, r->target, r->target_kept, r->anchor);
+    }
+    return true;
+  }
+  return false;
+}
+
+Result<std::string> ReadWhole(int fd, uint64_t max_bytes) {
+  TRY_ASSIGN(FileStat stat, StatFd(fd));
+  if (stat.size > max_bytes) return Error(Code::kLimit, "too large");
+  std::string content(stat.size, '\0');
+  TRY_ASSIGN(size_t got, PReadFully(fd, {reinterpret_cast<uint8_t*>(content.data()), content.size()}, 0));
+  content.resize(got);
+  return content;
+}
+
+// Turns content back by one record's preimage.
+Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, uint64_t max_bytes) {
+  if (r.file_size > max_bytes) return Error(Code::kLimit, "too large");
+  if (r.keeping == Keeping::kPack) {
+    content.resize(r.file_size);
+    if (r.length == 0) return Ok();
+    TRY_ASSIGN(Bytes bytes, files.ReadPack(r.where, r.length));
+    if (HashBytes64(bytes) != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+    if (r.offset + bytes.size() > content.size()) return Error(Code::kCorrupt, "its kept bytes do not fit");
+    content.replace(r.offset, bytes.size(), AsText(bytes));
+    return Ok();
+  }
+  TRY_ASSIGN(int blobs, files.Blobs());
+  Fd blob(::openat(blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!blob.valid()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
+  TRY_ASSIGN(content, ReadWhole(blob.get(), max_bytes));
+  return Ok();
+}
+
+}  // namespace
+
+Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) const {
+  Fate fate{.path = path};
+  bool decided = false;
+  for (size_t s = 0; s < steps_.size() && !decided; ++s) {
+    const StepView& view = *steps_[s].view;
+    for (size_t i = 0; i < view.journal().size() && !decided; ++i) {
+      auto record = view.journal().At(i);
+      if (record.ok()) decided = Follow(fate, *record, view, s);
+    }
+  }
+  if (fate.kind == Fate::Kind::kAbsent) return PastState{};
+  PastState state{.kind = PastState::Kind::kPresent, .meta = {}, .content = {}};
+  Fd source;
+  if (fate.kind == Fate::Kind::kAnchored) {
+    TRY_ASSIGN(int anchors, steps_[fate.step].files->Anchors());
+    TRY_ASSIGN(OpenObject object, OpenObjectAt(place_->identifier, anchors, SlotName(fate.anchor).c_str()));
+    TRY_ASSIGN(state.meta, CaptureMetadata(object));
+    source = std::move(object.fd);
+  } else if (fate.kind == Fate::Kind::kHere) {
+    auto fd = OpenBeneath(place_->root.get(), fate.path, O_PATH | O_NOFOLLOW);
+    if (!fd.ok() && fd.error().code() == Code::kNotFound) return PastState{};
+    if (!fd.ok()) return fd.error();
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, fd->get()));
+    TRY_ASSIGN(state.meta, CaptureMetadata(object));
+    if (fate.object == kNoObject) fate.object = object.id;
+    source = std::move(object.fd);
+  }
+  if (source.valid() && S_ISREG(state.meta.mode)) {
+    TRY_ASSIGN(state.content, ReadWhole(source.get(), max_bytes));
+  }
+  // Backwards from there to the moment that was asked for.
+  const size_t last = fate.kind == Fate::Kind::kHere ? steps_.size() : fate.step + 1;
+  for (size_t s = last; s-- > 0;) {
+    const StepView& view = *steps_[s].view;
+    for (size_t i = view.journal().size(); i-- > 0;) {
+      auto record = view.journal().At(i);
+      if (!record.ok()) continue;
+      if (const auto* meta = std::get_if<MetaRecord>(&*record); meta != nullptr && meta->object == fate.object) {
+        state.meta = meta->meta;
+      }
+      const auto* content = std::get_if<ContentRecord>(&*record);
+      if (content == nullptr || content->object != fate.object || view.IsDropped(*content)) continue;
+      TRY(Unwrite(state.content, *content, *steps_[s].files, max_bytes));
+    }
+  }
+  return state;
+}
+
+// --- Diff.
+
+namespace {
+
+DiffInput SideOf(const std::string& path, const PastState& state) {
+  if (state.kind == PastState::Kind::kAbsent) return {.path = path, .content = {}, .presence = FilePresence::kAbsent};
+  const std::string& content = S_ISLNK(state.meta.mode) ? state.meta.symlink_target : state.content;
+  return {.path = path, .content = content, .presence = FilePresence::kPresent, .mode = state.meta.mode};
+}
+
+// Only what has text: folders and special files have none.
+bool HasText(const PastState& state) {
+  return state.kind == PastState::Kind::kAbsent || S_ISREG(state.meta.mode) || S_ISLNK(state.meta.mode);
+}
+
+std::string DiffStates(const std::string& old_path, const PastState& before, const std::string& new_path, const PastState& after) {
+  if (!HasText(before) || !HasText(after)) return "";
+  return UnifiedDiff(SideOf(old_path, before), SideOf(new_path, after));
+}
+
+}  // namespace
+
+Result<std::string> ReadDiff(const Place& place, StepId step) {
+  TRY_ASSIGN(auto changes, ReadChanges(place, step));
+  TRY_ASSIGN(PastReader before, PastReader::Before(place, step));
+  TRY_ASSIGN(PastReader after, PastReader::After(place, step));
+  std::string out;
+  size_t files = 0;
+  for (const Change& change : changes) {
+    if (++files > kMaxDiffFiles) return out + fmt::format("# and {} more paths\n", changes.size() - kMaxDiffFiles);
+    const std::string& old_path = change.kind == ChangeKind::kRenamed ? change.old_path : change.path;
+    auto old_state = before.At(old_path, kMaxDiffBytes), new_state = after.At(change.path, kMaxDiffBytes);
+    if (!old_state.ok() || !new_state.ok()) {
+      const Error& error = (old_state.ok() ? new_state : old_state).error();
+      out += fmt::format("# {}: {}\n", change.path, error.message());
+      continue;
+    }
+    out += DiffStates(old_path, *old_state, change.path, *new_state);
+  }
+  return out;
+}
+
+// --- StoreReader.
+
+Result<StoreReader> StoreReader::Open(const UndoPaths& paths) {
+  TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadOnly));
+  TRY_ASSIGN(auto version, ReadStoreVersion(place->store.get()));
+  if (version && *version != kFormatVersion) {
+    return Error(Code::kVersion, fmt::format("the undo store has format {} and this program knows format {}", *version, kFormatVersion));
+  }
+  return StoreReader(std::move(place));
+}
+
+StoreReader::StoreReader(std::unique_ptr<Place> place) : place_(std::move(place)) {}
+StoreReader::StoreReader(StoreReader&&) noexcept = default;
+StoreReader& StoreReader::operator=(StoreReader&&) noexcept = default;
+StoreReader::~StoreReader() = default;
+
+Result<std::vector<HistoryEntry>> StoreReader::History() const {
+  auto folder = OpenStepsFolder(*place_);
+  if (!folder.ok()) return std::vector<HistoryEntry>{};
+  TRY_ASSIGN(auto rows, ListSteps(folder->get()));
+  TRY_ASSIGN(auto barriers, ReadBarriers(place_->store.get()));
+  return MergeHistory(rows, barriers);
+}
+Result<std::vector<Change>> StoreReader::Changes(StepId step) const { return ReadChanges(*place_, step); }
+Result<std::string> StoreReader::Diff(StepId step) const { return ReadDiff(*place_, step); }
+Result<std::string> StoreReader::Show(StepId step) const { return ReadManifest(*place_, step); }
+
+}  // namespace sandglass::undo

@@ -1,0 +1,64 @@
+// Reading steps from a store without owning it: summaries, diffs, and what a path was before a step. Only reads; folders may vanish
+// under it (an owner evicts), which then is kNotFound. Any thread.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "undo/metadata.h"
+#include "undo/place.h"
+#include "undo/step_files.h"
+#include "undo/step_view.h"
+#include "undo/store_frame.h"
+#include "undo/types.h"
+
+namespace sandglass::undo {
+
+// kNotFound: no such step.
+Result<std::vector<Change>> ReadChanges(const Place& place, StepId step);
+Result<std::string> ReadDiff(const Place& place, StepId step);
+Result<std::string> ReadManifest(const Place& place, StepId step);
+
+// Identities that the steps in these folders keep anchored.
+std::unordered_set<ObjectId> CollectAnchored(std::initializer_list<int> step_folders);
+// Every identity that stands in the journals in these folders.
+std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_folders);
+
+// What had a path at some moment in the past.
+struct PastState {
+  enum class Kind : uint8_t { kAbsent, kPresent } kind = Kind::kAbsent;
+  Metadata meta;
+  std::string content;  // regular files
+};
+
+// The past of single paths, worked out from the preimages of every step since.
+class PastReader {
+ public:
+  // What paths were before `step`. kNotFound: no such step, or a later one is damaged.
+  static Result<PastReader> Before(const Place& place, StepId step);
+  // What paths were after `step`, i.e. before the one that followed it.
+  static Result<PastReader> After(const Place& place, StepId step);
+
+  // Paths at or below `prefix` that any of the steps touched.
+  std::vector<std::string> TouchedBelow(std::string_view prefix) const;
+  // kLimit: larger than `max_bytes`.
+  Result<PastState> At(const std::string& path, uint64_t max_bytes) const;
+
+ private:
+  struct Step {
+    std::unique_ptr<StepFiles> files;
+    std::unique_ptr<StepView> view;
+  };
+  explicit PastReader(const Place& place) : place_(&place) {}
+  static Result<PastReader> Since(const Place& place, StepId step, size_t skip);
+
+  Result<PastState> StateOf(ObjectId object, const std::string& path_now, uint64_t max_bytes) const;
+
+  const Place* place_;
+  std::vector<Step> steps_;  // oldest first
+};
+
+}  // namespace sandglass::undo

@@ -1,0 +1,188 @@
+// LogCore's restore of single paths: brings them back to what they were before a step, as a new step that can itself be undone.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/beneath.h"
+#include "base/io.h"
+#include "base/rel_path.h"
+#include "undo/log_core.h"
+#include "undo/looker.h"
+#include "undo/reading.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr uint64_t kMaxRestoreBytes = 4ull << 30;
+
+// Makes paths what they were, through the interceptor like any other change.
+class Restorer {
+ public:
+  Restorer(const Place& place, Interceptor& interceptor) : place_(place), interceptor_(interceptor) {}
+
+  Status Make(const std::string& path, const PastState& want) {
+    if (path.empty()) return ApplyMeta(path, want.meta);
+    TRY(OpenParent(path));
+    auto now = OpenObjectAt(place_.identifier, dir_.get(), name_.c_str());
+    if (!now.ok() && now.error().code() != Code::kNotFound) return now.error();
+    if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(path, *now) : Ok();
+    const bool same_type = now.ok() && (now->stat.mode & S_IFMT) == (want.meta.mode & S_IFMT);
+    if (now.ok() && (!same_type || (S_ISLNK(want.meta.mode)))) {
+      TRY(Remove(path, *now));
+      TRY(Create(path, want));
+    } else if (!now.ok()) {
+      TRY(Create(path, want));
+    }
+    if (S_ISREG(want.meta.mode)) TRY(Fill(path, want));
+    return ApplyMeta(path, want.meta);
+  }
+
+  // Folders once more at the end: filling them moved their times.
+  Status ApplyMeta(const std::string& path, const Metadata& want) {
+    TRY_ASSIGN(Fd fd, OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW));
+    TRY_ASSIGN(Ticket ticket, interceptor_.BeginMetadata({fd.get(), path}));
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, fd.get()));
+    Status applied = ApplyMetadata(object, want);
+    TRY(ticket.Commit(Outcome::Done()));
+    return applied;
+  }
+
+ private:
+  Status OpenParent(const std::string& path) {
+    TRY_ASSIGN(dir_, OpenDirBeneath(place_.root.get(), ParentOf(path)));
+    dir_path_ = std::string(ParentOf(path));
+    name_ = std::string(BaseName(path));
+    return Ok();
+  }
+  NameRef Here() const { return {{dir_.get(), dir_path_}, name_}; }
+
+  template <class Op>
+  Status Do(Result<Ticket> ticket, const std::string& path, Op op) {
+    if (!ticket.ok()) return ticket.error();
+    const int err = ticket->performed() || op() == 0 ? 0 : errno;
+    TRY(ticket->Commit(err == 0 ? Outcome::Done() : Outcome::Failed(err)));
+    if (err != 0) return Error::FromErrno(err, fmt::format("restore {}", path));
+    return Ok();
+  }
+
+  Status Remove(const std::string& path, const OpenObject& now) {
+    const int flags = now.stat.IsDirectory() ? AT_REMOVEDIR : 0;
+    Status removed = Do(interceptor_.BeginRemove(Here()), path, [&] { return ::unlinkat(dir_.get(), name_.c_str(), flags); });
+    if (!removed.ok() && removed.error().sys_errno() == ENOTEMPTY) {
+      return Error(Code::kConflict, fmt::format("{} did not exist then, but holds other files now", path));
+    }
+    return removed;
+  }
+
+  Status Create(const std::string& path, const PastState& want) {
+    const uint32_t mode = want.meta.mode;
+    const NodeType type = S_ISDIR(mode)   ? NodeType::kDirectory
+                          : S_ISLNK(mode) ? NodeType::kSymlink
+                          : S_ISREG(mode) ? NodeType::kFile
+                                          : NodeType::kFifo;
+    return Do(interceptor_.BeginCreate(Here(), type), path, [&]() -> int {
+      if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
+      if (S_ISLNK(mode)) return ::symlinkat(want.meta.symlink_target.c_str(), dir_.get(), name_.c_str());
+      return ::mknodat(dir_.get(), name_.c_str(), (mode & S_IFMT) | 0600, want.meta.rdev);
+    });
+  }
+
+  Status Fill(const std::string& path, const PastState& want) {
+    TRY_ASSIGN(Fd fd, OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW));
+    TRY_ASSIGN(Ticket ticket, interceptor_.BeginOpenForWrite({fd.get(), path}, Truncate::kYes, WriteVisibility::kUnseen));
+    Fd out(::openat(dir_.get(), name_.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
+    if (!out.valid()) {
+      const int err = errno;
+      TRY(ticket.Commit(Outcome::Failed(err)));
+      return Error::FromErrno(err, fmt::format("restore {}", path));
+    }
+    Status written = WriteFully(out.get(), AsBytes(want.content));
+    TRY(ticket.Commit(Outcome::Done()));
+    return written;
+  }
+
+  const Place& place_;
+  Interceptor& interceptor_;
+  Fd dir_;
+  std::string dir_path_, name_;
+};
+
+using Wanted = std::map<std::string, PastState>;
+
+Result<Wanted> Collect(const PastReader& past, std::span<const std::string> paths) {
+  Wanted wanted;
+  for (const std::string& raw : paths) {
+    TRY_ASSIGN(std::string path, NormalizeRelPath(raw));
+    std::vector<std::string> all = past.TouchedBelow(path);
+    all.push_back(path);
+    for (const std::string& each : all) {
+      if (wanted.contains(each)) continue;
+      TRY_ASSIGN(wanted[each], past.At(each, kMaxRestoreBytes));
+    }
+    // Folders above that are gone must come back first.
+    for (std::string_view up = ParentOf(path); !up.empty(); up = ParentOf(up)) {
+      const std::string dir(up);
+      if (wanted.contains(dir)) break;
+      TRY_ASSIGN(PastState state, past.At(dir, kMaxRestoreBytes));
+      if (state.kind == PastState::Kind::kPresent) wanted[dir] = std::move(state);
+    }
+  }
+  return wanted;
+}
+
+Status Apply(Restorer& restorer, const Wanted& wanted) {
+  // What has to go goes deepest first; what has to come back comes shallowest first; folders' times last.
+  for (auto it = wanted.rbegin(); it != wanted.rend(); ++it) {
+    if (it->second.kind == PastState::Kind::kAbsent) TRY(restorer.Make(it->first, it->second));
+  }
+  for (const auto& [path, state] : wanted) {
+    if (state.kind == PastState::Kind::kPresent) TRY(restorer.Make(path, state));
+  }
+  for (auto it = wanted.rbegin(); it != wanted.rend(); ++it) {
+    if (it->second.kind == PastState::Kind::kPresent && S_ISDIR(it->second.meta.mode)) {
+      TRY(restorer.ApplyMeta(it->first, it->second.meta));
+    }
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths, Force force) {
+  RewindReport report;
+  if (paths.empty()) return Error(Code::kInvalid, "which paths? Name at least one");
+  TRY_ASSIGN(PastReader past, PastReader::Before(*place_, step));
+  TRY_ASSIGN(Wanted wanted, Collect(past, paths));
+  Looker looker(*place_);
+  for (const auto& [path, state] : wanted) {
+    const auto found = looker.At(path);
+    if (!found || found->stat.IsDirectory()) continue;
+    const auto signature = objects_.Find(found->id);
+    if (signature && !signature->Matches(found->stat)) {
+      report.conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
+    }
+  }
+  if (!report.conflicts.empty() && force == Force::kNo) {
+    return Error(Code::kConflict, fmt::format("{} was changed by someone else since; use force to replace it (undo brings it back)",
+                                              report.conflicts.front().path));
+  }
+  TRY_ASSIGN(StepId id, OpenStep({.kind = StepKind::kApi, .label = fmt::format("restore from before step {}", step.value), .id = {}}));
+  Restorer restorer(*place_, log.interceptor());
+  Status applied = Apply(restorer, wanted);
+  if (!applied.ok()) {
+    TRY(AbortStep());
+    return applied.error();
+  }
+  TRY(CloseStep({}));
+  report.steps.push_back(id);
+  TRY_ASSIGN(report.changes, ReadChanges(*place_, id));
+  return report;
+}
+
+}  // namespace sandglass::undo

@@ -1,0 +1,680 @@
+#include "undo/rewind.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/beneath.h"
+#include "base/io.h"
+#include "base/rel_path.h"
+#include "undo/link_index.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr size_t kHoleBytes = 4096;
+
+class Rewinder {
+ public:
+  Rewinder(const RewindInput& input, RewindReport& report)
+      : in_(input), place_(input.place), report_(report), links_(input.place) {}
+
+  Status Run();
+
+ private:
+  // A directory that names are changed in; the last one is kept open because neighbours in the journal share it.
+  struct Parent {
+    std::string path;
+    OpenObject object;
+  };
+
+  Status UndoRecord(const Record& record);
+  Status Undo(const MetaRecord& r, size_t index);
+  Status Undo(const ContentRecord& r);
+  Status Undo(const CreateRecord& r);
+  Status Undo(const RemoveRecord& r);
+  Status Undo(const RenameRecord& r);
+  Status Undo(const ReplaceRecord& r);
+
+  // --- Pieces of the above.
+  struct Lost {  // an object that has to come back to a name
+    NameAt at;
+    ObjectId object;
+    uint32_t mode;
+    Kept kept;
+    SlotId anchor;
+    uint32_t nlink;
+    uint64_t rdev;
+    std::string_view symlink_target;
+  };
+  Status BringBack(const Lost& lost);
+  Status ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name);
+  Status MakeAnew(const Lost& lost, Parent& parent, const std::string& name);
+  Status TakeAway(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& object);
+  Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name, const OpenObject& object);
+  Status MoveBack(const RenameRecord& r, Parent& from, Parent& to);
+  Status ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name, const OpenObject& now);
+  Status ReturnReplaced(const ReplaceRecord& r, Parent& parent, const std::string& name);
+  Status SetAside(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& occupant);
+  Status WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name);
+  Status ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name);
+  Status RecordContentChange(const OpenObject& object, const ContentRecord& r);
+  Status FillWhole(int fd, const ContentRecord& r);
+  Status FillRange(int fd, const ContentRecord& r);
+  Result<Fd> OpenForWriting(const OpenObject& object, const std::string& path, Parent& parent, const std::string& name);
+  Status ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r);
+  Status ApplyDeferred();
+  Status NoteSignatures();
+
+  Result<Parent*> OpenParent(std::string_view dir, ObjectId expected, int slot = 0);
+  Result<std::optional<OpenObject>> Occupant(Parent& parent, const std::string& name);
+  // The object at a path, if it is still the one recorded and not a person's to keep.
+  Result<std::optional<OpenObject>> Recorded(std::string_view path, ObjectId recorded, Parent** parent);
+  bool MayChange(const OpenObject& object) const { return in_.keep == nullptr || !in_.keep->contains(object.id); }
+  void ForgetParents() { parents_[0].reset(); parents_[1].reset(); }
+  void AddConflict(ConflictKind kind, std::string_view path, std::string_view detail) {
+    report_.conflicts.push_back({kind, std::string(path), std::string(detail)});
+  }
+  bool SkipsLink(uint32_t mode) const { return S_ISLNK(mode) && in_.symlinks != SymlinkPolicy::kReadWrite; }
+
+  // Tries `op`; when the kernel refuses, lifts what can be lifted (mode bits of the directory, immutable and append-only flags) and tries
+  // again. Everything lifted is on record and put back by the end.
+  template <class Op>
+  int Attempt(Parent& parent, const OpenObject* object, Op op);
+
+  const RewindInput& in_;
+  const Place& place_;
+  RewindReport& report_;
+  LinkIndex links_;
+  std::optional<Parent> parents_[2];
+  struct Note {
+    std::optional<size_t> deferred_meta;
+  };
+  PathMap<Note> notes_;  // everything touched, at its present path
+};
+
+template <class Op>
+int Rewinder::Attempt(Parent& parent, const OpenObject* object, Op op) {
+  if (op() == 0) return 0;
+  if (errno != EACCES && errno != EPERM) return errno;
+  ClearBlockingFlags(parent.object);
+  auto stat = StatFd(parent.object.fd.get());
+  if (stat.ok() && (stat->mode & 0700) != 0700) {
+    ::chmod(ProcPath(parent.object.fd.get()).c_str(), (stat->mode & 07777) | 0700);
+  }
+  if (object != nullptr) ClearBlockingFlags(*object);
+  return op() == 0 ? 0 : errno;
+}
+
+Status Rewinder::Run() {
+  std::optional<CursorFile> cursor;
+  size_t undone = 0;
+  if (in_.recorder == nullptr) {
+    TRY_ASSIGN(CursorFile file, CursorFile::Open(in_.files.dir(), "journal"));
+    cursor.emplace(std::move(file));
+    undone = std::min<uint64_t>(cursor->Get(), in_.view.journal().size());
+  }
+#ifdef SANDGLASS_MUTANT_restore_out_of_order
+  for (size_t index = 0; index < in_.view.journal().size(); ++index) {
+#else
+  for (size_t index = in_.view.journal().size() - undone; index-- > 0;) {
+#endif
+    auto record = in_.view.journal().At(index);
+    if (!record.ok()) continue;
+    Status status = std::holds_alternative<MetaRecord>(*record) ? Undo(std::get<MetaRecord>(*record), index)
+                                                                : UndoRecord(*record);
+    if (!status.ok()) {
+      if (in_.recorder != nullptr) return status;
+      AddConflict(ConflictKind::kBusy, "", status.error().ToString());
+    }
+    if (cursor) cursor->Set(in_.view.journal().size() - index);
+  }
+  TRY(ApplyDeferred());
+  return NoteSignatures();
+}
+
+Status Rewinder::UndoRecord(const Record& record) {
+  if (const auto* content = std::get_if<ContentRecord>(&record)) return Undo(*content);
+  if (const auto* create = std::get_if<CreateRecord>(&record)) return Undo(*create);
+  if (const auto* remove = std::get_if<RemoveRecord>(&record)) return Undo(*remove);
+  if (const auto* rename = std::get_if<RenameRecord>(&record)) return Undo(*rename);
+  if (const auto* replace = std::get_if<ReplaceRecord>(&record)) return Undo(*replace);
+  return Ok();
+}
+
+// --- Finding things.
+
+Result<Rewinder::Parent*> Rewinder::OpenParent(std::string_view dir, ObjectId expected, int slot) {
+  std::optional<Parent>& cached = parents_[slot];
+  if (!cached || cached->path != dir) {
+    TRY_ASSIGN(Fd fd, OpenDirBeneath(place_.root.get(), dir));
+    OpenObject object{.fd = std::move(fd)};
+    TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
+    TRY_ASSIGN(object.id, place_.identifier.OfFd(object.fd.get()));
+    cached = Parent{std::string(dir), std::move(object)};
+    if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(cached->object, dir, TouchReason::kParent));
+    notes_[dir];
+  }
+  if (expected != kNoObject && cached->object.id != in_.objects.Current(expected)) {
+    return Error(Code::kConflict, fmt::format("{} is another folder than it was", dir));
+  }
+  return &*cached;
+}
+
+Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::string& name) {
+  auto object = OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str());
+  if (object.ok()) return std::optional<OpenObject>(std::move(*object));
+  if (object.error().code() == Code::kNotFound) return std::optional<OpenObject>();
+  if (object.error().code() != Code::kDenied) return object.error();
+  // A folder without search permission: ours, so lift it.
+  Attempt(parent, nullptr, [&] { errno = EACCES; return -1; });
+  object = OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str());
+  if (object.ok()) return std::optional<OpenObject>(std::move(*object));
+  return object.error();
+}
+
+Result<std::optional<OpenObject>> Rewinder::Recorded(std::string_view path, ObjectId recorded, Parent** parent_out) {
+  using Nothing = std::optional<OpenObject>;
+  if (path.empty()) {  // the root itself
+    TRY_ASSIGN(Parent * root, OpenParent("", kNoObject));
+    *parent_out = root;
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, root->object.fd.get()));
+    return Nothing(std::move(object));
+  }
+  auto parent = OpenParent(ParentOf(path), kNoObject);
+  if (!parent.ok()) {
+    if (parent.error().code() != Code::kNotFound && parent.error().code() != Code::kOutsideRoot) return parent.error();
+    AddConflict(ConflictKind::kMissing, path, "its folder is gone");
+    return Nothing();
+  }
+  *parent_out = *parent;
+  TRY_ASSIGN(auto object, Occupant(**parent, std::string(BaseName(path))));
+  if (!object || object->id != in_.objects.Current(recorded)) {
+    AddConflict(object ? ConflictKind::kReplaced : ConflictKind::kMissing, path, "not the recorded object any more");
+    return Nothing();
+  }
+  if (!MayChange(*object)) {
+    AddConflict(ConflictKind::kEdited, path, "changed after the step was interrupted; kept as it is");
+    return Nothing();
+  }
+  return object;
+}
+
+// --- Names.
+
+Status Rewinder::Undo(const CreateRecord& r) {
+  const Settled outcome = in_.view.Outcome(r.seq);
+  if (outcome.failed() || SkipsLink(r.mode)) return Ok();
+  auto parent = OpenParent(r.at.dir, r.at.parent);
+  const std::string path = JoinPath(r.at.dir, r.at.name), name(r.at.name);
+  if (!parent.ok()) {
+    AddConflict(ConflictKind::kMissing, path, parent.error().message());
+    return Ok();
+  }
+  TRY_ASSIGN(auto occupant, Occupant(**parent, name));
+  if (!occupant) return Ok();
+  const ObjectId object = r.object != kNoObject ? r.object : outcome.created;
+  if (object != kNoObject && occupant->id != in_.objects.Current(object)) {
+    AddConflict(ConflictKind::kReplaced, path, "someone else's object has this name now; kept");
+    return Ok();
+  }
+  if (!MayChange(*occupant)) {
+    AddConflict(ConflictKind::kEdited, path, "changed after the step was interrupted; kept as it is");
+    return Ok();
+  }
+#ifdef SANDGLASS_MUTANT_keep_born_files
+  if (occupant->stat.IsRegular()) return Ok();
+#endif
+  if (in_.recorder == nullptr) return TakeAwayRaw(r, **parent, name, *occupant);
+  return TakeAway(r.at, **parent, name, *occupant);
+}
+
+Status Rewinder::TakeAway(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& object) {
+  const std::string path = JoinPath(at.dir, at.name);
+  TRY_ASSIGN(Keep keep, in_.recorder->KeepObject(object, parent.object.fd.get(), name.c_str(), path, KeepBy::kRename));
+  TRY_ASSIGN(OpSeq seq, in_.recorder->IntendRemove(at, object, keep));
+  int err = 0;
+  if (keep.kept == Kept::kAnchor) {
+    TRY_ASSIGN(int anchors, in_.recorder->files().Anchors());
+    err = Attempt(parent, &object, [&] {
+      return ::renameat(parent.object.fd.get(), name.c_str(), anchors, SlotName(keep.anchor).c_str());
+    });
+  } else {
+    const int flags = object.stat.IsDirectory() ? AT_REMOVEDIR : 0;
+    err = Attempt(parent, &object, [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
+  }
+  TRY(in_.recorder->Settle(seq, err));
+  if (object.stat.IsDirectory()) ForgetParents();
+  if (err == ENOTEMPTY || err == EEXIST) {
+    report_.kept.push_back(path);
+    return Ok();
+  }
+  if (err != 0) return Error::FromErrno(err, fmt::format("remove {}", path));
+  notes_.Erase(path);
+  return Ok();
+}
+
+Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name, const OpenObject& object) {
+  const std::string path = JoinPath(r.at.dir, r.at.name);
+  int err = 0;
+  if (r.birth == Birth::kReturned) {
+    CHECK(in_.origin != nullptr);
+    TRY_ASSIGN(int anchors, in_.origin->Anchors());
+    err = Attempt(parent, &object, [&] {
+      return ::renameat(parent.object.fd.get(), name.c_str(), anchors, SlotName(r.origin).c_str());
+    });
+  } else {
+    const int flags = object.stat.IsDirectory() ? AT_REMOVEDIR : 0;
+    err = Attempt(parent, &object, [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
+  }
+  if (object.stat.IsDirectory()) ForgetParents();
+  if (err == ENOTEMPTY || err == EEXIST) {
+    report_.kept.push_back(path);
+    return Ok();
+  }
+  if (err != 0) return Error::FromErrno(err, fmt::format("remove {}", path));
+  notes_.Erase(path);
+  return Ok();
+}
+
+Status Rewinder::Undo(const RemoveRecord& r) {
+  if (in_.view.Outcome(r.seq).failed() || r.kept == Kept::kNothing || SkipsLink(r.mode)) return Ok();
+  return BringBack({r.at, r.object, r.mode, r.kept, r.anchor, r.nlink, r.rdev, r.symlink_target});
+}
+
+Status Rewinder::BringBack(const Lost& lost) {
+  auto parent = OpenParent(lost.at.dir, lost.at.parent);
+  const std::string path = JoinPath(lost.at.dir, lost.at.name), name(lost.at.name);
+  if (!parent.ok()) {
+    AddConflict(ConflictKind::kMissing, path, parent.error().message());
+    return Ok();
+  }
+  TRY_ASSIGN(auto occupant, Occupant(**parent, name));
+  notes_[path];
+  if (occupant && occupant->id == in_.objects.Current(lost.object)) return Ok();  // it never left
+  if (occupant) {
+    AddConflict(ConflictKind::kOccupied, path, "someone else's object has this name now");
+    TRY(SetAside(lost.at, **parent, name, *occupant));
+  }
+  if (lost.kept == Kept::kAnchor) return ReturnAnchor(lost, **parent, name);
+  return MakeAnew(lost, **parent, name);
+}
+
+// The name is taken by something that is not ours. Nothing may be lost: it moves to a name beside, which the report gives.
+Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& occupant) {
+  if (in_.recorder == nullptr) return Error(Code::kExists, fmt::format("{} is taken", JoinPath(at.dir, at.name)));
+  for (int n = 1; n < 1000; ++n) {
+    const std::string aside = fmt::format("{}.kept-{}", name.substr(0, 240), n);
+    if (NameExists(parent.object.fd.get(), aside.c_str())) continue;
+    const NameAt to{at.parent, at.dir, aside};
+    TRY_ASSIGN(OpSeq seq, in_.recorder->IntendRename(at, to, RenameMode::kNoReplace, occupant, nullptr, {}));
+    const int err = Attempt(parent, &occupant, [&] {
+      return static_cast<int>(::renameat2(parent.object.fd.get(), name.c_str(), parent.object.fd.get(), aside.c_str(),
+                                          RENAME_NOREPLACE));
+    });
+    TRY(in_.recorder->Settle(seq, err));
+    if (err != 0) return Error::FromErrno(err, fmt::format("set {} aside", JoinPath(at.dir, at.name)));
+    const std::string from_path = JoinPath(at.dir, at.name), to_path = JoinPath(at.dir, aside);
+    if (occupant.stat.IsDirectory()) notes_.MoveBelow(from_path, to_path);
+    report_.kept.push_back(to_path);
+    return Ok();
+  }
+  return Error(Code::kExists, "no free name to set an unrecorded object aside");
+}
+
+Status Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name) {
+  TRY_ASSIGN(int anchors, in_.files.Anchors());
+  SlotName anchor(lost.anchor);
+  const std::string path = JoinPath(lost.at.dir, lost.at.name);
+  if (!NameExists(anchors, anchor.c_str())) {
+    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
+    return Ok();
+  }
+  std::optional<OpSeq> seq;
+  if (in_.recorder != nullptr) {
+    TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kReturned, lost.mode, lost.object, lost.anchor));
+  }
+  const int err = Attempt(parent, nullptr, [&] {
+    return static_cast<int>(
+        ::renameat2(anchors, anchor.c_str(), parent.object.fd.get(), name.c_str(), RENAME_NOREPLACE));
+  });
+  if (seq) TRY(in_.recorder->Settle(*seq, err));
+  if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
+  return Ok();
+}
+
+Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& name) {
+  const std::string path = JoinPath(lost.at.dir, lost.at.name);
+  const int dir = parent.object.fd.get();
+  std::optional<std::string> other;
+  if (!S_ISDIR(lost.mode) && lost.nlink > 1) other = links_.Find(in_.objects.Current(lost.object));
+  std::optional<OpSeq> seq;
+  if (in_.recorder != nullptr) {
+    TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, other ? Birth::kLink : Birth::kNew, lost.mode,
+                                               other ? in_.objects.Current(lost.object) : kNoObject));
+  }
+  const std::string target(lost.symlink_target);
+  const int err = Attempt(parent, nullptr, [&]() -> int {
+    if (other) return ::linkat(place_.root.get(), other->c_str(), dir, name.c_str(), 0);
+    if (S_ISDIR(lost.mode)) return ::mkdirat(dir, name.c_str(), 0700);
+    if (S_ISLNK(lost.mode)) return ::symlinkat(target.c_str(), dir, name.c_str());
+    return ::mknodat(dir, name.c_str(), (lost.mode & S_IFMT) | 0600, lost.rdev);
+  });
+  ObjectId created = kNoObject;
+  if (err == 0 && !other) {
+    TRY_ASSIGN(created, place_.identifier.OfName(dir, name.c_str()));
+    in_.objects.Succeed(lost.object, created);
+    TRY(in_.objects.Flush());
+    links_.Add(created, path);
+  }
+  if (seq) TRY(in_.recorder->Settle(*seq, err, created));
+  if (err != 0) return Error::FromErrno(err, fmt::format("make {} anew", path));
+  return Ok();
+}
+
+Status Rewinder::Undo(const RenameRecord& r) {
+  if (in_.view.Outcome(r.seq).failed() || SkipsLink(r.mode)) return Ok();
+  const std::string to_path = JoinPath(r.to.dir, r.to.name), from_path = JoinPath(r.from.dir, r.from.name);
+  auto from = OpenParent(r.from.dir, r.from.parent, 0);
+  auto to = OpenParent(r.to.dir, r.to.parent, 1);
+  if (!from.ok() || !to.ok()) {
+    AddConflict(ConflictKind::kMissing, to_path, (from.ok() ? to : from).error().message());
+    return Ok();
+  }
+  TRY_ASSIGN(auto moved, Occupant(**to, std::string(r.to.name)));
+  if (moved && moved->id == in_.objects.Current(r.object)) {
+    TRY(MoveBack(r, **from, **to));
+  } else if (!in_.view.IsBorn(r.object)) {
+    TRY_ASSIGN(auto there, Occupant(**from, std::string(r.from.name)));
+    if (!there || there->id != in_.objects.Current(r.object)) {
+      AddConflict(moved ? ConflictKind::kReplaced : ConflictKind::kMissing, to_path, "not the renamed object any more");
+    }
+  }
+  if (r.exchange != 0 || r.target == kNoObject || r.target_kept == Kept::kNothing || SkipsLink(r.target_mode)) return Ok();
+  return BringBack({r.to, r.target, r.target_mode, r.target_kept, r.anchor, 1, r.target_rdev, r.target_symlink});
+}
+
+Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
+  const std::string from_name(r.from.name), to_name(r.to.name);
+  const std::string from_path = JoinPath(r.from.dir, from_name), to_path = JoinPath(r.to.dir, to_name);
+  const bool exchange = r.exchange != 0;
+  TRY_ASSIGN(auto object, Occupant(to, to_name));
+  if (!object) return Ok();
+  TRY_ASSIGN(auto blocker, Occupant(from, from_name));
+  if (!exchange && blocker) {
+    AddConflict(ConflictKind::kOccupied, from_path, "someone else's object has this name now");
+    TRY(SetAside(r.from, from, from_name, *blocker));
+  }
+  std::optional<OpSeq> seq;
+  if (in_.recorder != nullptr) {
+    if (object->stat.IsDirectory()) TRY(in_.recorder->TouchMeta(*object, to_path, TouchReason::kParent));
+    TRY_ASSIGN(seq, in_.recorder->IntendRename(r.to, r.from, exchange ? RenameMode::kExchange : RenameMode::kNoReplace,
+                                               *object, exchange && blocker ? &*blocker : nullptr, {}));
+  }
+  const unsigned flags = exchange ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+  const auto rename_back = [&] {
+    return static_cast<int>(
+        ::renameat2(to.object.fd.get(), to_name.c_str(), from.object.fd.get(), from_name.c_str(), flags));
+  };
+  int err = Attempt(to, &*object, rename_back);
+  if (err == EACCES || err == EPERM) err = Attempt(from, nullptr, rename_back);
+  if (seq) TRY(in_.recorder->Settle(*seq, err));
+  if (err != 0) return Error::FromErrno(err, fmt::format("rename {} back to {}", to_path, from_path));
+  const Note moved = notes_[to_path], other = notes_[from_path];
+  notes_[from_path] = moved;
+  if (exchange) {
+    notes_[to_path] = other;
+    notes_.SwapBelow(to_path, from_path);
+  } else {
+    notes_.Erase(to_path);
+    notes_.MoveBelow(to_path, from_path);
+  }
+  if (object->stat.IsDirectory() || (blocker && blocker->stat.IsDirectory())) {
+    // Paths below have changed; the two parents themselves have not, unless one lies below the other's child.
+    ForgetParents();
+    TRY(OpenParent(r.from.dir, r.from.parent, 0));
+    TRY(OpenParent(r.to.dir, r.to.parent, 1));
+  }
+  return Ok();
+}
+
+Status Rewinder::Undo(const ReplaceRecord& r) {
+  if (in_.view.Outcome(r.seq).failed()) return Ok();
+  const std::string path = JoinPath(r.at.dir, r.at.name), name(r.at.name);
+  auto parent = OpenParent(r.at.dir, r.at.parent);
+  if (!parent.ok()) {
+    AddConflict(ConflictKind::kMissing, path, parent.error().message());
+    return Ok();
+  }
+  notes_[path];
+  TRY_ASSIGN(auto now, Occupant(**parent, name));
+  const bool swapped = now && now->id == in_.objects.Current(r.fresh_object);
+  if (now && now->id == in_.objects.Current(r.old_object)) return ReturnReplaced(r, **parent, name);
+  if (now && !swapped) {
+    AddConflict(ConflictKind::kReplaced, path, "someone else's object has this name now");
+    TRY(SetAside(r.at, **parent, name, *now));
+    now.reset();
+  }
+  if (swapped && !MayChange(*now)) {
+    AddConflict(ConflictKind::kEdited, path, "changed after the step was interrupted; kept as it is");
+    return Ok();
+  }
+  if (now) return ExchangeInodes(r, **parent, name, *now);
+  // The fresh inode was removed later in the step: the old one comes back as after a removal.
+  if (in_.recorder == nullptr && r.returned != 0) return ReturnReplaced(r, **parent, name);
+  return ReturnAnchor({r.at, r.old_object, S_IFREG, Kept::kAnchor, r.anchor, 1, 0, {}}, **parent, name);
+}
+
+Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name, const OpenObject& now) {
+  const std::string path = JoinPath(r.at.dir, r.at.name);
+  TRY_ASSIGN(int anchors, in_.files.Anchors());
+  SlotName kept(r.anchor);
+  if (!NameExists(anchors, kept.c_str())) {
+    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
+    return Ok();
+  }
+  if (in_.recorder == nullptr) {
+    const int err = Attempt(parent, &now, [&] {
+      return static_cast<int>(::renameat2(anchors, kept.c_str(), parent.object.fd.get(), name.c_str(), RENAME_EXCHANGE));
+    });
+    if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
+    return ReturnReplaced(r, parent, name);
+  }
+  // The old inode moves to the recorder's folder first, so that the exchange leaves the present one there, ready for redo.
+  TRY(in_.recorder->TouchMeta(now, path, TouchReason::kDirect));
+  TRY_ASSIGN(int mine, in_.recorder->files().Anchors());
+  const SlotId slot = in_.recorder->files().NextAnchor();
+  SlotName slot_name(slot);
+  TRY_ASSIGN(OpSeq seq, in_.recorder->IntendReplace(r.at, now.id, r.old_object, slot, r.anchor));
+  if (::renameat2(anchors, kept.c_str(), mine, slot_name.c_str(), RENAME_NOREPLACE) != 0) {
+    return Error::FromErrno(errno, fmt::format("bring back {}", path));
+  }
+  const int err = Attempt(parent, &now, [&] {
+    return static_cast<int>(::renameat2(mine, slot_name.c_str(), parent.object.fd.get(), name.c_str(), RENAME_EXCHANGE));
+  });
+  if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
+  return in_.recorder->Settle(seq, 0);
+}
+
+// Of a killed rewind: the inode that came from the rewound step goes back to where that step keeps it.
+Status Rewinder::ReturnReplaced(const ReplaceRecord& r, Parent&, const std::string&) {
+  if (in_.recorder != nullptr || r.returned == 0 || in_.origin == nullptr) return Ok();
+  TRY_ASSIGN(int mine, in_.files.Anchors());
+  TRY_ASSIGN(int theirs, in_.origin->Anchors());
+  if (!NameExists(mine, SlotName(r.anchor).c_str())) return Ok();
+  if (::renameat2(mine, SlotName(r.anchor).c_str(), theirs, SlotName(r.origin).c_str(), RENAME_NOREPLACE) != 0) {
+    return Error::FromErrno(errno, "return a kept inode");
+  }
+  return Ok();
+}
+
+// --- Contents.
+
+Status Rewinder::Undo(const ContentRecord& r) {
+  if (in_.view.IsDropped(r)) return Ok();
+  Parent* parent = nullptr;
+  TRY_ASSIGN(auto object, Recorded(r.path, r.object, &parent));
+  if (!object) return Ok();
+  notes_[r.path];
+  return WriteContent(*object, r, *parent, std::string(BaseName(r.path)));
+}
+
+Status Rewinder::RecordContentChange(const OpenObject& object, const ContentRecord& r) {
+  if (in_.recorder == nullptr) return Ok();
+  if (r.whole) {
+    return in_.recorder->TouchContent(object, r.path, ContentChange::TruncateTo(0), WriteVisibility::kUnseen);
+  }
+  if (object.stat.size > r.file_size) {
+    TRY(in_.recorder->TouchContent(object, r.path, ContentChange::TruncateTo(r.file_size), WriteVisibility::kAnnounced));
+  }
+  return in_.recorder->TouchContent(object, r.path, ContentChange::Range(r.offset, r.length), WriteVisibility::kAnnounced);
+}
+
+Status Rewinder::WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name) {
+  TRY(RecordContentChange(object, r));
+  auto fd = OpenForWriting(object, std::string(r.path), parent, name);
+  if (!fd.ok() && fd.error().sys_errno() == ETXTBSY && r.whole) {
+    TRY(ReplaceBusy(object, r, parent, name));
+    fd = OpenForWriting(object, std::string(r.path), parent, name);
+  }
+  if (!fd.ok()) return fd.error();
+  Status filled = r.whole ? FillWhole(fd->get(), r) : FillRange(fd->get(), r);
+  if (filled.ok() || filled.error().code() != Code::kCorrupt) return filled;
+  AddConflict(ConflictKind::kCorrupt, r.path, filled.error().message());
+  return Ok();
+}
+
+// A program that is running cannot be written to: it gets a new inode, and the table says so.
+Status Rewinder::ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name) {
+  const NameAt at{parent.object.id, ParentOf(r.path), name};
+  if (in_.recorder != nullptr) {
+    TRY(TakeAway(at, parent, name, object));
+  } else if (::unlinkat(parent.object.fd.get(), name.c_str(), 0) != 0) {
+    return Error::FromErrno(errno, fmt::format("replace {}", r.path));
+  }
+  return MakeAnew({at, object.id, S_IFREG, Kept::kContent, {}, 1, 0, {}}, parent, name);
+}
+
+Result<Fd> Rewinder::OpenForWriting(const OpenObject& object, const std::string& path, Parent& parent,
+                                    const std::string& name) {
+  Fd fd;
+  const auto open_it = [&] {
+    fd = Fd(::openat(parent.object.fd.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    return fd.valid() ? 0 : -1;
+  };
+  int err = Attempt(parent, &object, open_it);
+  if (err == EACCES) {  // mode bits of the file itself
+    ::chmod(ProcPath(object.fd.get()).c_str(), (object.stat.mode & 07777) | S_IRUSR | S_IWUSR);
+    err = open_it() == 0 ? 0 : errno;
+  }
+  if (err == 0) return fd;
+  return Error::FromErrno(err, fmt::format("restore the content of {}", path));
+}
+
+Status Rewinder::FillRange(int fd, const ContentRecord& r) {
+  if (r.length > 0) {
+    TRY_ASSIGN(Bytes bytes, in_.files.ReadPack(r.where, r.length));
+    if (HashBytes64(bytes) != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+    TRY(PWriteFully(fd, bytes, static_cast<off_t>(r.offset)));
+  }
+  if (::ftruncate(fd, static_cast<off_t>(r.file_size)) != 0) return Error::FromErrno(errno, "restore size");
+  return Ok();
+}
+
+Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
+  if (r.keeping == Keeping::kPack) {
+    TRY_ASSIGN(Bytes bytes, in_.files.ReadPack(r.where, r.length));
+    if (HashBytes64(bytes) != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+    if (r.sparse && ::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
+    for (size_t at = 0; at < bytes.size();) {
+      const size_t size = r.sparse ? std::min(kHoleBytes, bytes.size() - at) : bytes.size();
+      ByteView block = ByteView(bytes).subspan(at, size);
+      const bool hole = r.sparse && std::all_of(block.begin(), block.end(), [](uint8_t b) { return b == 0; });
+      if (!hole) TRY(PWriteFully(fd, block, static_cast<off_t>(at)));
+      at += size;
+    }
+  } else {
+    TRY_ASSIGN(int blobs, in_.files.Blobs());
+    Fd blob(::openat(blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!blob.valid()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
+    if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
+    if (r.keeping == Keeping::kBlob || ::ioctl(fd, FICLONE, blob.get()) != 0) {
+      TRY_ASSIGN(uint64_t checksum, CopySparse(blob.get(), fd, r.file_size));
+      if (r.checksum != 0 && checksum != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+    }
+  }
+  if (::ftruncate(fd, static_cast<off_t>(r.file_size)) != 0) return Error::FromErrno(errno, "restore size");
+  return Ok();
+}
+
+// --- Metadata.
+
+Status Rewinder::Undo(const MetaRecord& r, size_t index) {
+  if (SkipsLink(r.meta.mode)) return Ok();
+  if (S_ISDIR(r.meta.mode) || (r.meta.flags & kBlockingFlags) != 0) {
+    notes_[r.path].deferred_meta = index;
+    return Ok();
+  }
+  Parent* parent = nullptr;
+  TRY_ASSIGN(auto object, Recorded(r.path, r.object, &parent));
+  if (!object) return Ok();
+  notes_[r.path];
+  return ApplyMeta(*object, r.path, r);
+}
+
+Status Rewinder::ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r) {
+  if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(object, path, r.reason));
+  Status applied = ApplyMetadata(object, r.meta);
+  if (!applied.ok()) {
+    ClearBlockingFlags(object);
+    applied = ApplyMetadata(object, r.meta);
+  }
+  if (!applied.ok()) report_.warnings.push_back(fmt::format("{}: {}", path, applied.error().message()));
+  return Ok();
+}
+
+// Deepest first: restoring a folder's time must be the last thing that happens in it.
+Status Rewinder::ApplyDeferred() {
+  ForgetParents();
+  for (auto it = notes_.map().rbegin(); it != notes_.map().rend(); ++it) {
+    if (!it->second.deferred_meta) continue;
+    auto record = in_.view.journal().At(*it->second.deferred_meta);
+    if (!record.ok()) continue;
+    const auto& meta = std::get<MetaRecord>(*record);
+    auto fd = OpenBeneath(place_.root.get(), it->first, O_PATH | O_NOFOLLOW);
+    if (!fd.ok()) {
+      if (fd.error().code() != Code::kNotFound) report_.warnings.push_back(fd.error().ToString());
+      continue;
+    }
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, fd->get()));
+    if (object.id != in_.objects.Current(meta.object) || !MayChange(object)) continue;
+    TRY(ApplyMeta(object, it->first, meta));
+  }
+  return Ok();
+}
+
+Status Rewinder::NoteSignatures() {
+  for (const auto& [path, note] : notes_.map()) {
+    auto fd = OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW);
+    if (!fd.ok()) continue;
+    TRY_ASSIGN(FileStat stat, StatFd(fd->get()));
+    TRY_ASSIGN(ObjectId id, place_.identifier.OfFd(fd->get()));
+    if (in_.keep != nullptr && in_.keep->contains(id)) continue;
+    in_.objects.Put(id, Signature::Of(stat));
+    if (in_.recorder != nullptr) TRY(in_.recorder->NoteAfter(id, stat.size));
+  }
+  return in_.objects.Flush();
+}
+
+}  // namespace
+
+Status Rewind(const RewindInput& input, RewindReport& report) { return Rewinder(input, report).Run(); }
+
+}  // namespace sandglass::undo

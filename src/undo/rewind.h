@@ -1,0 +1,35 @@
+// Rewind: takes a step back by replaying its journal from the end to the beginning.
+//
+// Every inverse first looks whether its operation happened at all and who has the name now, so the same code serves rollback, redo
+// (taking back what a rollback recorded), recovery after a crash and taking back a rewind that was itself killed. Objects are put back in
+// place; what nobody recorded is never removed. Times and flags of directories come last, deepest first.
+#pragma once
+
+#include <unordered_set>
+
+#include "base/result.h"
+#include "undo/objects_table.h"
+#include "undo/place.h"
+#include "undo/step_files.h"
+#include "undo/step_view.h"
+#include "undo/step_writer.h"
+#include "undo/types.h"
+
+namespace sandglass::undo {
+
+struct RewindInput {
+  const Place& place;
+  ObjectsTable& objects;
+  const StepView& view;
+  StepFiles& files;                  // of the step being taken back
+  StepWriter* recorder = nullptr;    // records what the rewind does; null: taking back a killed rewind
+  StepFiles* origin = nullptr;       // without recorder: the step that the killed rewind was taking back
+  Force force = Force::kNo;
+  SymlinkPolicy symlinks = SymlinkPolicy::kReadWrite;
+  const std::unordered_set<ObjectId>* keep = nullptr;  // objects that a person changed after a crash
+};
+
+// An error with a recorder leaves the rest undone: the caller takes the recorder's step back. Without one it goes as far as it can.
+Status Rewind(const RewindInput& input, RewindReport& report);
+
+}  // namespace sandglass::undo

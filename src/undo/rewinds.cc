@@ -1,0 +1,496 @@
+// LogCore's rewinds: rollback, redo, abort and recovery. All of them take a step back with Rewind() while a StepWriter in
+// wal/rewind records what that does; the rename of wal/rewind to its place is the moment at which it has happened. A rewind that is
+// killed before that moment is itself taken back by the next open.
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/rel_path.h"
+#include "undo/log_core.h"
+#include "undo/verify.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr const char* kInProgress = "in_progress";
+constexpr const char* kRewind = "rewind";
+constexpr const char* kKeepFile = "keep";
+// A system call that was under way when the process was killed may finish, and stamp, a little after the last heartbeat.
+constexpr int64_t kHeartbeatSlackNs = 250'000'000;
+
+Error ConflictError(Code code, std::string_view what, const std::vector<Conflict>& conflicts) {
+  constexpr size_t kShown = 10;
+  std::string text(what);
+  for (size_t i = 0; i < conflicts.size() && i < kShown; ++i) {
+    text += fmt::format("\n  {} ({}): {}", conflicts[i].path.empty() ? "(step)" : conflicts[i].path,
+                        ConflictName(conflicts[i].kind), conflicts[i].detail);
+  }
+  if (conflicts.size() > kShown) text += fmt::format("\n  and {} more", conflicts.size() - kShown);
+  return Error(code, std::move(text));
+}
+
+Code CodeFor(const std::vector<Conflict>& conflicts) {
+  const auto has = [&](ConflictKind kind) {
+    return std::any_of(conflicts.begin(), conflicts.end(), [&](const Conflict& c) { return c.kind == kind; });
+  };
+  if (has(ConflictKind::kCorrupt)) return Code::kCorrupt;
+  if (has(ConflictKind::kBusy)) return Code::kBusy;
+  return Code::kConflict;
+}
+
+bool Touches(const PathMap<Expected>& expected, const std::string& path) {
+  if (expected.contains(path)) return true;
+  for (std::string_view up = path; !up.empty(); up = ParentOf(up)) {
+    // Above it, only what was created, moved or removed as a whole concerns it.
+    if (const Expected* found = expected.Find(up); found != nullptr && !found->parent_only && up != path) return true;
+  }
+  auto below = expected.map().lower_bound(path + "/");
+  return below != expected.map().end() && below->first.starts_with(path + "/");
+}
+
+}  // namespace
+
+// --- One rewind.
+
+Status LogCore::RunRewind(const Source& source, Force force, const std::unordered_set<ObjectId>* keep, RewindReport& report,
+                          StepRow& reversal) {
+  TRY_ASSIGN(Fd dir, OpenSubdir(source.parent_fd, source.folder.c_str()));
+  TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
+  TRY(CheckSpace(view));
+  MutexLock pin(pack_mutex_);
+  StepFiles files(std::move(dir));
+  JournalHeader header = view.header();
+  header.reverses_uid = header.uid;
+  header.uid = RandomId();
+  auto recorder = StepWriter::Create(*place_, frame_->wal(), kRewind, header, {.durability = options_.durability});
+  if (!recorder.ok()) {
+    (void)RemoveTreeAt(frame_->wal(), kRewind);
+    return recorder.error();
+  }
+  const RewindInput input{.place = *place_, .objects = objects_, .view = view, .files = files, .recorder = recorder->get(),
+                          .force = force, .symlinks = options_.symlinks, .keep = keep};
+  Status done = Rewind(input, report);
+  if (done.ok()) {
+    auto own = StepView::Open((*recorder)->files().dir());
+    if (own.ok()) {
+      for (Change& change : own->Changes()) report.changes.push_back(std::move(change));
+      done = (*recorder)->Close(Now().ns, own->Counts());
+    } else {
+      done = own.error();
+    }
+  }
+  if (done.ok()) {
+    auto summary = ReadJournalSummary((*recorder)->files().dir(), "journal");
+    if (summary.ok()) {
+      reversal.header = std::move(summary->header);
+      reversal.close = summary->close;
+      return Ok();
+    }
+    done = summary.error();
+  }
+  recorder->reset();
+  Status back = TakeBackReversal();
+  if (!back.ok()) return done.error().WithContext(fmt::format("and could not be taken back ({})", back.error().message()));
+  return done;
+}
+
+// Undoes wal/rewind, whether it failed just now or was killed earlier.
+Status LogCore::TakeBackReversal() {
+  TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kRewind));
+  auto view = StepView::Open(dir.get());
+  if (!view.ok()) return frame_->Discard(frame_->wal(), kRewind);  // killed before its journal began
+  auto origin = FindByUid(view->header().reverses_uid);
+  if (!origin.ok()) {
+    // What it took back is gone already: it was complete and only its own folder was left.
+    if (view->journal().Close().ok()) return frame_->Discard(frame_->wal(), kRewind);
+    return origin.error();
+  }
+  StepFiles files(std::move(dir));
+  RewindReport report;
+  TRY(Rewind({.place = *place_, .objects = objects_, .view = *view, .files = files, .recorder = nullptr,
+              .origin = origin->get(), .force = Force::kYes},
+             report));
+  for (const Conflict& conflict : report.conflicts) {
+    recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
+  }
+  return frame_->Discard(frame_->wal(), kRewind);
+}
+
+Result<std::unique_ptr<StepFiles>> LogCore::FindByUid(uint64_t uid) {
+  const auto matches = [&](int dir) {
+    auto view = JournalView::Open(dir, "journal");
+    return view.ok() && view->header().uid == uid;
+  };
+  if (auto dir = OpenSubdir(frame_->wal(), kInProgress); dir.ok() && matches(dir->get())) {
+    return std::make_unique<StepFiles>(std::move(*dir));
+  }
+  for (int folder : {frame_->steps(), frame_->redo()}) {
+    for (const std::string& name : ListNames(folder)) {
+      auto dir = OpenSubdir(folder, name.c_str());
+      if (dir.ok() && matches(dir->get())) return std::make_unique<StepFiles>(std::move(*dir));
+    }
+  }
+  return Error(Code::kNotFound, "the step that an interrupted rewind was taking back is missing");
+}
+
+// What a rewind writes back must fit, and so must what it keeps for redo. Redo is the first thing to give up.
+Status LogCore::CheckSpace(const StepView& view) {
+  uint64_t need = 1 << 20;
+  for (size_t i = 0; i < view.journal().size(); ++i) {
+    auto record = view.journal().At(i);
+    if (!record.ok()) continue;
+    if (const auto* content = std::get_if<ContentRecord>(&*record)) need += content->length;
+  }
+  const auto fits = [&] {
+    struct statvfs info {};
+    return ::fstatvfs(frame_->store(), &info) != 0 || info.f_bavail * info.f_frsize > need;
+  };
+  if (fits()) return Ok();
+  TRY(ClearRedo());
+  TRY(frame_->EmptyTrash());
+  if (fits()) return Ok();
+  return Error(Code::kNoSpace, fmt::format("the disk has too little room to take this back safely; free {} bytes and try again", need));
+}
+
+// --- Rollback.
+
+std::vector<Conflict> LogCore::Conflicts(const StepRow& row, const StepView& view, StepFiles& files,
+                                         const PathMap<Expected>* later) {
+  std::vector<Conflict> conflicts = FindEdits(*place_, objects_, view, shadows_, later);
+  for (const Barrier& barrier : barriers_) {
+    if (barrier.after != row.header.id) continue;
+    if (barrier.paths.empty()) conflicts.push_back({ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
+    for (const std::string& path : barrier.paths) {
+      if (Touches(view.expected(), path)) conflicts.push_back({ConflictKind::kBarrier, path, "was changed from outside after this step"});
+    }
+  }
+  MutexLock pin(pack_mutex_);
+  for (Conflict& damage : FindDamage(view, files)) conflicts.push_back(std::move(damage));
+  return conflicts;
+}
+
+Result<size_t> LogCore::RowsToPop(uint32_t count) const {
+  if (count == 0) return Error(Code::kInvalid, "how many steps to take back? At least 1");
+  size_t rows = 0;
+  for (auto row = steps_.rbegin(); row != steps_.rend() && count > 0; ++row) {
+    ++rows;
+    if (row->damaged || row->close.counts.total() > 0) --count;
+  }
+  if (count > 0) {
+    return Error(Code::kNotFound, rows == 0 ? "there is nothing to undo" : "there are fewer steps to undo than that");
+  }
+  return rows;
+}
+
+Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
+  MutexLock lock(lifecycle_);
+  TRY(CloseAmbientLocked());
+  if (current() != nullptr) return Error(Code::kBusy, "a step is open; wait until it ends, or abort it");
+  TRY(SettleBetweenSteps());
+  return RollbackLocked(count, force);
+}
+
+Result<RewindReport> LogCore::RollbackLocked(uint32_t count, Force force) {
+  TRY_ASSIGN(size_t rows, RowsToPop(count));
+  StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  RewindReport report;
+  for (size_t done = 0; done < rows; ++done) {
+    Status status = RollbackNewest(force, report);
+    if (status.ok()) continue;
+    // All or nothing: what was taken back so far is redone.
+    RewindReport ignored;
+    for (; done > 0; --done) {
+      Status again = RedoNewest(Force::kYes, ignored);
+      if (!again.ok()) return status.error().WithContext(fmt::format("{} steps stay taken back", done));
+    }
+    return status.error();
+  }
+  return report;
+}
+
+Status LogCore::RollbackNewest(Force force, RewindReport& report) {
+  const StepRow row = steps_.back();
+  {
+    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), row.folder.c_str()));
+    auto view = StepView::Open(dir.get());
+    if (!view.ok()) return view.error().WithContext(fmt::format("step {}", row.header.id.value));
+    if (view->unprotected() && force == Force::kNo) {
+      return Error(Code::kUnprotected, fmt::format("step {} was not recorded in full ({}), so it cannot be taken back exactly",
+                                                   row.header.id.value, view->unprotected_why()));
+    }
+    StepFiles files(std::move(dir));
+    auto conflicts = Conflicts(row, *view, files, nullptr);
+    if (!conflicts.empty() && force == Force::kNo) {
+      return ConflictError(CodeFor(conflicts), fmt::format("step {} cannot be taken back without force:", row.header.id.value),
+                           conflicts);
+    }
+    for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
+  }
+  StepRow reversal;
+  TRY(RunRewind({frame_->steps(), row.folder}, force, nullptr, report, reversal));
+  reversal.folder = fmt::format("{}", next_redo_);
+  if (::renameat(frame_->wal(), kRewind, frame_->redo(), reversal.folder.c_str()) != 0) {
+    Error error = Error::FromErrno(errno, "finish the rollback");
+    TRY(TakeBackReversal());
+    return error;
+  }
+  ++next_redo_;
+  redo_.push_back(std::move(reversal));
+  steps_.pop_back();
+  report.steps.push_back(row.header.id);
+  TRY(DropBarriers(row.header.id));
+  ForgetFrozen();
+  return DropFolder(frame_->steps(), row.folder, &row.close);
+}
+
+Status LogCore::DropBarriers(StepId after) {
+  if (std::erase_if(barriers_, [&](const Barrier& b) { return b.after == after; }) == 0) return Ok();
+  return WriteBarriers(frame_->store(), barriers_);
+}
+
+Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
+  MutexLock lock(lifecycle_);
+  TRY_ASSIGN(size_t rows, RowsToPop(count));
+  RewindReport report;
+  PathMap<Expected> later;
+  for (size_t i = 0; i < rows; ++i) {
+    const StepRow& row = steps_[steps_.size() - 1 - i];
+    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), row.folder.c_str()));
+    TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
+    StepFiles files(std::move(dir));
+    report.steps.push_back(row.header.id);
+    if (view.unprotected()) report.conflicts.push_back({ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
+    for (Conflict& conflict : Conflicts(row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
+    for (Change& change : view.Changes()) report.changes.push_back(std::move(change));
+    for (const auto& [path, expected] : view.expected().map()) later[path] = expected;
+  }
+  return report;
+}
+
+// --- Redo: taking back what a rollback recorded.
+
+Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
+  MutexLock lock(lifecycle_);
+  if (current() != nullptr) return Error(Code::kBusy, "a step is open; redo is only possible right after undo");
+  if (count == 0) return Error(Code::kInvalid, "how many steps to redo? At least 1");
+  if (redo_.size() < count) return Error(Code::kNotFound, redo_.empty() ? "there is nothing to redo" : "there are fewer steps to redo than that");
+  StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  RewindReport report;
+  for (uint32_t done = 0; done < count; ++done) {
+    Status status = RedoNewest(force, report);
+    if (status.ok()) continue;
+    RewindReport ignored;
+    for (; done > 0; --done) {
+      Status again = RollbackNewest(Force::kYes, ignored);
+      if (!again.ok()) return status.error().WithContext(fmt::format("{} steps stay redone", done));
+    }
+    return status.error();
+  }
+  return report;
+}
+
+Status LogCore::RedoNewest(Force force, RewindReport& report) {
+  const StepRow row = redo_.back();
+  {
+    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->redo(), row.folder.c_str()));
+    TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
+    StepFiles files(std::move(dir));
+    auto conflicts = Conflicts(row, view, files, nullptr);
+    std::erase_if(conflicts, [](const Conflict& c) { return c.kind == ConflictKind::kBarrier; });
+    if (!conflicts.empty() && force == Force::kNo) {
+      return ConflictError(CodeFor(conflicts), fmt::format("step {} cannot be redone without force:", row.header.id.value), conflicts);
+    }
+    for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
+  }
+  StepRow again;
+  TRY(RunRewind({frame_->redo(), row.folder}, force, nullptr, report, again));
+  again.folder = fmt::format("{}", row.header.id.value);
+  if (::renameat(frame_->wal(), kRewind, frame_->steps(), again.folder.c_str()) != 0) {
+    Error error = Error::FromErrno(errno, "finish the redo");
+    TRY(TakeBackReversal());
+    return error;
+  }
+  steps_.push_back(std::move(again));
+  redo_.pop_back();
+  report.steps.push_back(row.header.id);
+  ForgetFrozen();
+  return DropFolder(frame_->redo(), row.folder, &row.close);
+}
+
+Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
+  MutexLock lock(lifecycle_);
+  if (count == 0 || redo_.size() < count) return Error(Code::kNotFound, "there are fewer steps to redo than that");
+  RewindReport report;
+  PathMap<Expected> later;
+  for (uint32_t i = 0; i < count; ++i) {
+    const StepRow& row = redo_[redo_.size() - 1 - i];
+    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->redo(), row.folder.c_str()));
+    TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
+    StepFiles files(std::move(dir));
+    report.steps.push_back(row.header.id);
+    for (Conflict& conflict : Conflicts(row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
+    for (Change& change : view.Changes()) report.changes.push_back(std::move(change));
+    for (const auto& [path, expected] : view.expected().map()) later[path] = expected;
+  }
+  return report;
+}
+
+// --- Abort.
+
+Result<RewindReport> LogCore::AbortStep() {
+  MutexLock lock(lifecycle_);
+  if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
+  return AbortLocked();
+}
+
+Result<RewindReport> LogCore::AbortLocked() {
+  StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  RewindReport report;
+  TRY(SettleShadows(*current()));
+  {
+    TRY_ASSIGN(StepView view, StepView::Open(current()->files().dir()));
+    TRY(NoticeEdits(view));
+    if (view.unprotected()) report.warnings.push_back("the step was not recorded in full: " + view.unprotected_why());
+  }
+  StepRow reversal;
+  TRY(RunRewind({frame_->wal(), kInProgress}, Force::kYes, nullptr, report, reversal));
+  report.steps.push_back(current()->header().id);
+  TakeCurrent();
+  ForgetFrozen();
+  // The step goes first: a rewind whose step is gone is known to be complete.
+  TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
+  TRY(DropFolder(frame_->wal(), kRewind, nullptr));
+  return report;
+}
+
+// --- Recovery.
+
+Status LogCore::Recover() {
+  TRY(FinishPromotions());
+  TRY(RecoverRewind());
+  TRY(RecoverStep());
+  for (const StepRow& row : steps_) {
+    if (auto dir = OpenSubdir(frame_->steps(), row.folder.c_str()); dir.ok()) TidyPack(dir->get());
+  }
+  return Ok();
+}
+
+// Is there a finished rewind of the journal `uid` among `rows`?
+static bool IsReversedBy(const std::vector<StepRow>& rows, uint64_t uid) {
+  return uid != 0 && std::any_of(rows.begin(), rows.end(), [&](const StepRow& row) { return row.header.reverses_uid == uid; });
+}
+
+// Rewinds that had happened but were killed before their source was dropped.
+Status LogCore::FinishPromotions() {
+  const std::vector<StepRow> redo_before = redo_, steps_before = steps_;
+  TRY(DropReversed(steps_, redo_before, frame_->steps()));
+  TRY(DropReversed(redo_, steps_before, frame_->redo()));
+  auto dir = OpenSubdir(frame_->wal(), kInProgress);
+  if (!dir.ok()) return Ok();
+  auto view = JournalView::Open(dir->get(), "journal");
+  if (view.ok() && IsReversedBy(redo_, view->header().uid)) TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
+  return Ok();
+}
+
+Status LogCore::DropReversed(std::vector<StepRow>& rows, const std::vector<StepRow>& others, int folder) {
+  for (size_t i = rows.size(); i-- > 0;) {
+    if (!IsReversedBy(others, rows[i].header.uid)) continue;
+    const StepRow row = rows[i];
+    rows.erase(rows.begin() + static_cast<ptrdiff_t>(i));
+    TRY(DropFolder(folder, row.folder, &row.close));
+  }
+  return Ok();
+}
+
+Status LogCore::RecoverRewind() {
+  if (!NameExists(frame_->wal(), kRewind)) return Ok();
+  recovery_.interrupted_rewind = true;
+  TRY(TakeBackReversal());
+  return Ok();
+}
+
+Status LogCore::RecoverStep() {
+  auto dir = OpenSubdir(frame_->wal(), kInProgress);
+  if (!dir.ok()) {
+    if (dir.error().code() != Code::kNotFound) return dir.error();
+    ::unlinkat(frame_->wal(), kKeepFile, 0);
+    return Ok();
+  }
+  auto view = StepView::Open(dir->get());
+  if (!view.ok() || view->journal().size() == 0) {  // killed before the first change
+    ::unlinkat(frame_->wal(), kKeepFile, 0);
+    return DropFolder(frame_->wal(), kInProgress, nullptr);
+  }
+  recovery_.recovered = true;
+  recovery_.step = view->header().id;
+  if (view->header().kind == StepKind::kAmbient) return PromoteInterruptedAmbient(*view);
+  TRY(NoticeEdits(*view));
+  TRY_ASSIGN(auto keep, LateChanges(*view));
+  if (view->journal().damaged() > 0) {
+    recovery_.rewind.warnings.push_back(fmt::format("{} records of the interrupted step's journal were damaged", view->journal().damaged()));
+  }
+  StepRow reversal;
+  TRY(RunRewind({frame_->wal(), kInProgress}, Force::kYes, &keep, recovery_.rewind, reversal));
+  reversal.folder = fmt::format("{}", next_redo_++);
+  if (::renameat(frame_->wal(), kRewind, frame_->redo(), reversal.folder.c_str()) != 0) {
+    return Error::FromErrno(errno, "finish the recovery");
+  }
+  redo_.push_back(std::move(reversal));
+  recovery_.rewind.steps.push_back(*recovery_.step);
+  next_order_ = std::max(next_order_, view->header().order + 1);
+  ::unlinkat(frame_->wal(), kKeepFile, 0);
+  return DropFolder(frame_->wal(), kInProgress, nullptr);
+}
+
+// Which objects a person changed after the crash. Worked out once and written down before anything is touched: a recovery that is killed
+// and run again could not tell its own time stamps from a person's any more.
+Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) {
+  std::unordered_set<ObjectId> keep;
+  auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30);
+  if (written.ok()) {
+    for (size_t at = 0; at + 33 <= written->size(); at += 33) {
+      if (auto id = ParseHexId(std::string_view(*written).substr(at, 32))) keep.insert(*id);
+    }
+    return keep;
+  }
+  for (const ObjectId& id : FindLateChanges(*place_, view, view.journal().heartbeat_ns() + kHeartbeatSlackNs)) keep.insert(id);
+  std::string text;
+  for (const ObjectId& id : keep) text += HexId(id) + '\n';
+  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, text));
+  return keep;
+}
+
+// Nobody asked for these changes to be one command's, so there is nothing to take back as a whole: they become a step that can be undone.
+Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
+  TRY(NoticeEdits(view));
+  const ChangeCounts counts = view.Counts();
+  {
+    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kInProgress));
+    TRY(AppendToFinishedJournal(dir.get(), "journal",
+                                CloseRecord{.closed_ns = Now().ns,
+                                            .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
+                                            .counts = counts,
+                                            .copied_bytes = 0,
+                                            .retained_bytes = 0,
+                                            .shared_anchors = 1}));
+    const std::string folder = fmt::format("{}", view.header().id.value);
+    if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
+      return Error::FromErrno(errno, "promote an interrupted ambient step");
+    }
+    TRY_ASSIGN(auto summary, ReadJournalSummary(dir.get(), "journal"));
+    steps_.push_back({folder, std::move(summary.header), summary.close, false});
+  }
+  next_order_ = std::max(next_order_, view.header().order + 1);
+  recovery_.rewind.warnings.push_back(fmt::format("ambient step {} was interrupted and kept", view.header().id.value));
+  return Ok();
+}
+
+}  // namespace sandglass::undo

@@ -1,0 +1,72 @@
+// Shadows: copies of files that some process may still be writing to when a step ends.
+//
+// Writes through a descriptor that was handed out are native and unseen. So at each step boundary the content of every object with a
+// live writer is kept (reflink or copy); what differs from it at the next boundary was written in between and belongs to that interval.
+// They live in `shadows/` of the store and die with the process: after a crash no writer of that world is left. Thread-safe.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_annotations.h"
+#include "undo/metadata.h"
+#include "undo/object.h"
+#include "undo/place.h"
+#include "undo/record.h"
+
+namespace sandglass::undo {
+
+struct Shadow {
+  Fd live;           // the object itself, to compare with and to find its name
+  Metadata meta;     // as it was when the shadow was taken
+  SlotId slot;       // the copy's name in shadows/
+  Keeping keeping;
+  uint64_t checksum = 0;
+};
+
+class Shadows {
+ public:
+  explicit Shadows(const Place& place);
+  ~Shadows();
+
+  // kLimit: larger than a shadow may be. Replaces an older shadow of the same object.
+  Status Take(const OpenObject& object);
+  bool Has(ObjectId object) const;
+  // Hands the shadow over (its file stays in shadows/ until moved). nullopt: none.
+  std::optional<Shadow> Claim(ObjectId object);
+  // Objects whose content differs from their shadow now.
+  Result<std::vector<ObjectId>> Changed() const;
+  std::vector<ObjectId> All() const;
+  void Drop(ObjectId object);
+  // Where the shadow's object has a name in the project now; "" if none.
+  Result<std::string> PathOf(ObjectId object) const;
+  Result<OpenObject> Reopen(ObjectId object) const;
+  Result<int> Folder();
+
+ private:
+  const Place& place_;
+  mutable Mutex mutex_;
+  Fd folder_ GUARDED_BY(mutex_);
+  std::unordered_map<ObjectId, Shadow> shadows_ GUARDED_BY(mutex_);
+  uint32_t next_ GUARDED_BY(mutex_) = 0;
+};
+
+// Does anybody have this file open for writing, also by mmap alone? Leases tell; where they cannot, the answer is yes.
+bool MayHaveWriter(const OpenObject& object);
+// Takes a lease on object.fd that lasts as long as it: kReaders allows other readers, kAlone nobody. False: somebody is there.
+enum class LeaseKind : uint8_t { kReaders, kAlone };
+bool TakeLease(const OpenObject& object, LeaseKind kind);
+
+// Path from the project's root of an open object; "" when it is the root, nullopt when it has no name below it (any more).
+std::optional<std::string> ProjectPathOf(const Place& place, int fd);
+
+// Fills `to` with the content of `from`: a clone if the file system can, else a copy.
+struct CopyResult {
+  Keeping keeping;
+  uint64_t checksum;
+};
+Result<CopyResult> CloneOrCopy(const Place& place, int from, int to, uint64_t size);
+
+}  // namespace sandglass::undo

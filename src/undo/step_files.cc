@@ -1,0 +1,193 @@
+#include "undo/step_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/hash.h"
+#include "base/io.h"
+#include "undo/pack.h"
+#include "undo/place.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr size_t kBlock = 64 << 10;
+
+bool AllZero(ByteView bytes) {
+  return bytes.empty() || (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+// The next data at or after `at`; `size` when only a hole is left, `at` where the file system cannot tell.
+uint64_t NextData(int fd, uint64_t at, uint64_t size) {
+  const off_t data = ::lseek(fd, static_cast<off_t>(at), SEEK_DATA);
+  if (data >= 0) return std::min(static_cast<uint64_t>(data), size);
+  return errno == ENXIO ? size : at;
+}
+
+// Calls `each(offset, bytes)` for every aligned block of [0, size) that is not all zeros. What comes out depends on the bytes alone and
+// not on where the file system put its holes, so a copy has the checksum of its original.
+template <class Each>
+Status ForEachBlock(int fd, uint64_t size, Each each) {
+  Bytes buffer(kBlock);
+  for (uint64_t at = 0; at < size; at += kBlock) {
+    at = NextData(fd, at, size) / kBlock * kBlock;
+    const size_t want = std::min<uint64_t>(kBlock, size - at);
+    TRY_ASSIGN(size_t got, PReadFully(fd, std::span(buffer).first(want), static_cast<off_t>(at)));
+    if (got == 0) return Ok();  // the file became shorter: its owner is told by the size
+    ByteView bytes = ByteView(buffer).first(got);
+    if (AllZero(bytes)) continue;
+    TRY(each(at, bytes));
+  }
+  return Ok();
+}
+
+// Hashes blocks together with their offsets.
+class DataChecksum {
+ public:
+  void Add(uint64_t offset, ByteView bytes) {
+    hasher_.Update({reinterpret_cast<const uint8_t*>(&offset), sizeof(offset)});
+    hasher_.Update(bytes);
+  }
+  // 0 stands for "none" in records.
+  uint64_t Digest(uint64_t size) {
+    hasher_.Update({reinterpret_cast<const uint8_t*>(&size), sizeof(size)});
+    const uint64_t digest = hasher_.Digest();
+    return digest == 0 ? 1 : digest;
+  }
+
+ private:
+  Hasher64 hasher_;
+};
+
+}  // namespace
+
+SlotName::SlotName(SlotId slot) { std::snprintf(text_, sizeof(text_), "%u", slot.value); }
+
+StepFiles::StepFiles(Fd dir) : dir_(std::move(dir)) {}
+StepFiles::~StepFiles() = default;
+
+Result<int> StepFiles::Folder(const char* name, Fd& fd) {
+  if (!fd.valid()) {
+    TRY_ASSIGN(fd, OpenOrMakeDir(dir_.get(), name));
+  }
+  return fd.get();
+}
+
+Result<int> StepFiles::Anchors() {
+  MutexLock lock(mutex_);
+  return Folder("anchors", anchors_);
+}
+
+Result<int> StepFiles::Blobs() {
+  MutexLock lock(mutex_);
+  return Folder("blobs", blobs_);
+}
+
+Result<int> StepFiles::Pack() {
+  if (!pack_.valid()) {
+    pack_ = Fd(::openat(dir_.get(), "pack", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!pack_.valid()) return Error::FromErrno(errno, "open pack");
+  }
+  return pack_.get();
+}
+
+Result<uint64_t> StepFiles::AppendToPack(ByteView bytes) {
+  int fd = -1;
+  {
+    MutexLock lock(mutex_);
+    TRY_ASSIGN(fd, Pack());
+  }
+  const uint64_t at = pack_end_.fetch_add(bytes.size());
+  TRY(PWriteFully(fd, bytes, static_cast<off_t>(at)));
+  return at;
+}
+
+Result<Bytes> StepFiles::ReadPack(uint64_t offset, uint64_t length) {
+  MutexLock lock(mutex_);
+  if (compressed_ == nullptr && !pack_.valid()) {
+    Fd file(::openat(dir_.get(), "packz", O_RDONLY | O_CLOEXEC));
+    if (file.valid()) {
+      TRY_ASSIGN(PackReader reader, PackReader::Open(std::move(file)));
+      compressed_ = std::make_unique<PackReader>(std::move(reader));
+    } else {
+      pack_ = Fd(::openat(dir_.get(), "pack", O_RDONLY | O_CLOEXEC));
+      if (!pack_.valid()) return Error(Code::kCorrupt, "the pack is missing");
+    }
+  }
+  if (compressed_ != nullptr) return compressed_->Read(offset, length);
+  struct stat info {};
+  if (::fstat(pack_.get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
+  const uint64_t size = static_cast<uint64_t>(info.st_size);
+  if (offset > size || length > size - offset) return Error(Code::kCorrupt, "pack is shorter than its journal says");
+  Bytes bytes(length);
+  TRY(PReadFully(pack_.get(), bytes, static_cast<off_t>(offset)));
+  return bytes;
+}
+
+Status StepFiles::Sync() {
+  MutexLock lock(mutex_);
+  if (pack_.valid() && ::fdatasync(pack_.get()) != 0) return Error::FromErrno(errno, "sync pack");
+  if (blobs_.valid() && ::fsync(blobs_.get()) != 0) return Error::FromErrno(errno, "sync blobs");
+  if (anchors_.valid() && ::fsync(anchors_.get()) != 0) return Error::FromErrno(errno, "sync anchors");
+  return Ok();
+}
+
+Result<uint64_t> CopySparse(int from, int to, uint64_t size) {
+  DataChecksum checksum;
+  TRY(ForEachBlock(from, size, [&](uint64_t at, ByteView bytes) -> Status {
+    checksum.Add(at, bytes);
+    return PWriteFully(to, bytes, static_cast<off_t>(at));
+  }));
+  if (::ftruncate(to, static_cast<off_t>(size)) != 0) return Error::FromErrno(errno, "set size of a copy");
+  return checksum.Digest(size);
+}
+
+Result<uint64_t> ChecksumFile(int fd, uint64_t size) {
+  DataChecksum checksum;
+  TRY(ForEachBlock(fd, size, [&](uint64_t at, ByteView bytes) -> Status {
+    checksum.Add(at, bytes);
+    return Ok();
+  }));
+  return checksum.Digest(size);
+}
+
+Result<bool> SameBytes(int a, int b, uint64_t size) {
+  Bytes left(kBlock), right(kBlock);
+  for (uint64_t at = 0; at < size; at += kBlock) {
+    const size_t want = std::min<uint64_t>(kBlock, size - at);
+    TRY_ASSIGN(size_t got_a, PReadFully(a, std::span(left).first(want), static_cast<off_t>(at)));
+    TRY_ASSIGN(size_t got_b, PReadFully(b, std::span(right).first(want), static_cast<off_t>(at)));
+    if (got_a != got_b || std::memcmp(left.data(), right.data(), got_a) != 0) return false;
+  }
+  return true;
+}
+
+Status CompressPack(int step_dir) {
+  Fd raw(::openat(step_dir, "pack", O_RDONLY | O_CLOEXEC));
+  if (!raw.valid()) return errno == ENOENT ? Ok() : Status(Error::FromErrno(errno, "open pack"));
+  struct stat info {};
+  if (::fstat(raw.get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
+  Fd out(::openat(step_dir, "packz.tmp", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!out.valid()) return Error::FromErrno(errno, "create compressed pack");
+  Status written = WriteCompressedPack(raw.get(), static_cast<uint64_t>(info.st_size), out.get());
+  if (written.ok() && ::renameat(step_dir, "packz.tmp", step_dir, "packz") != 0) {
+    written = Error::FromErrno(errno, "rename compressed pack");
+  }
+  if (!written.ok()) {
+    ::unlinkat(step_dir, "packz.tmp", 0);
+    return written;
+  }
+  ::unlinkat(step_dir, "pack", 0);
+  return Ok();
+}
+
+void TidyPack(int step_dir) {
+  ::unlinkat(step_dir, "packz.tmp", 0);
+  if (NameExists(step_dir, "packz")) ::unlinkat(step_dir, "pack", 0);
+}
+
+}  // namespace sandglass::undo

@@ -1,0 +1,80 @@
+// The files of one step besides its journal: the pack (small contents and blocks, back to back), blobs/ (large contents, one file
+// each) and anchors/ (inodes of the project kept alive by a name). Made when first needed: most steps need few of them.
+//
+// A pack exists raw (`pack`) or, once a closed step was compressed, in frames (`packz`); offsets always count raw bytes. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/thread_annotations.h"
+#include "undo/object.h"
+#include "undo/record.h"
+
+namespace sandglass::undo {
+
+inline constexpr uint64_t kSmallFileBytes = 256 << 10;
+
+class PackReader;
+
+// Text of a slot number as a file name.
+class SlotName {
+ public:
+  explicit SlotName(SlotId slot);
+  const char* c_str() const { return text_; }
+
+ private:
+  char text_[16];
+};
+
+class StepFiles {
+ public:
+  // `dir` is the step's own folder, owned from here on.
+  explicit StepFiles(Fd dir);
+  ~StepFiles();
+
+  int dir() const { return dir_.get(); }
+  // The folder, made if missing.
+  Result<int> Anchors();
+  Result<int> Blobs();
+  SlotId NextAnchor() { return {next_anchor_++}; }
+  SlotId NextBlob() { return {next_blob_++}; }
+
+  // Appends and says where. kNoSpace: the pack is as before.
+  Result<uint64_t> AppendToPack(ByteView bytes);
+  Result<Bytes> ReadPack(uint64_t offset, uint64_t length);
+  Status Sync();
+
+ private:
+  Result<int> Folder(const char* name, Fd& fd);
+  Result<int> Pack() REQUIRES(mutex_);
+
+  Fd dir_;
+  Mutex mutex_;
+  Fd anchors_ GUARDED_BY(mutex_);
+  Fd blobs_ GUARDED_BY(mutex_);
+  Fd pack_ GUARDED_BY(mutex_);
+  std::unique_ptr<PackReader> compressed_ GUARDED_BY(mutex_);
+  std::atomic<uint64_t> pack_end_{0};
+  std::atomic<uint32_t> next_anchor_{0};
+  std::atomic<uint32_t> next_blob_{0};
+};
+
+// Copies bytes [0, size) of `from` into the empty file `to`, holes as holes, and returns the XXH3-64 of the bytes as read.
+Result<uint64_t> CopySparse(int from, int to, uint64_t size);
+// The same checksum without copying.
+Result<uint64_t> ChecksumFile(int fd, uint64_t size);
+// Do both files hold the same `size` bytes?
+Result<bool> SameBytes(int a, int b, uint64_t size);
+
+// Compresses the pack of a closed step: writes `packz`, then removes `pack`. Killed in between, either one is whole.
+// Nothing to do is success.
+Status CompressPack(int step_dir);
+// After a crash: both forms may exist, then the compressed one is complete.
+void TidyPack(int step_dir);
+
+}  // namespace sandglass::undo

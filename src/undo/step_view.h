@@ -1,0 +1,141 @@
+// StepView: what a step's journal says, read forwards: which names and objects it left behind, and what that means for a person.
+//
+// Built once from a journal and immutable. The journal's views live as long as it does. One thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "undo/journal.h"
+#include "undo/types.h"
+
+namespace sandglass::undo {
+
+// What happened to an intended operation.
+struct Settled {
+  bool known = false;     // false: killed in between, judge by what is on disk
+  int32_t sys_errno = 0;
+  ObjectId created;
+  bool failed() const { return known && sys_errno != 0; }
+};
+
+// An ordered map from paths to T that can move a folder's entries along with the folder.
+template <class T>
+class PathMap {
+ public:
+  using Map = std::map<std::string, T, std::less<>>;
+  T& operator[](std::string_view path) {
+    auto found = map_.find(path);
+    if (found == map_.end()) found = map_.emplace(std::string(path), T{}).first;
+    return found->second;
+  }
+  bool contains(std::string_view path) const { return map_.find(path) != map_.end(); }
+  T* Find(std::string_view path) {
+    auto found = map_.find(path);
+    return found == map_.end() ? nullptr : &found->second;
+  }
+  const T* Find(std::string_view path) const { return const_cast<PathMap*>(this)->Find(path); }
+  void Erase(std::string_view path) {
+    auto found = map_.find(path);
+    if (found != map_.end()) map_.erase(found);
+  }
+  Map& map() { return map_; }
+  const Map& map() const { return map_; }
+
+  // Everything below `from` (not `from` itself) is below `to` now.
+  void MoveBelow(std::string_view from, std::string_view to) {
+    auto moved = TakeBelow(from);
+    PutBelow(to, std::move(moved));
+  }
+  void SwapBelow(std::string_view a, std::string_view b) {
+    auto below_a = TakeBelow(a), below_b = TakeBelow(b);
+    PutBelow(a, std::move(below_b));
+    PutBelow(b, std::move(below_a));
+  }
+
+ private:
+  using Taken = std::vector<std::pair<std::string, T>>;
+  Taken TakeBelow(std::string_view dir) {
+    // '0' follows '/' in ASCII, so these bounds enclose exactly what starts with "dir/".
+    std::string begin = std::string(dir) + '/', end = std::string(dir) + '0';
+    auto first = map_.lower_bound(begin), last = map_.lower_bound(end);
+    Taken taken;
+    for (auto it = first; it != last; ++it) taken.emplace_back(it->first.substr(begin.size()), std::move(it->second));
+    map_.erase(first, last);
+    return taken;
+  }
+  void PutBelow(std::string_view dir, Taken taken) {
+    for (auto& [rest, value] : taken) map_[std::string(dir) + '/' + rest] = std::move(value);
+  }
+
+  Map map_;
+};
+
+// What a step left at a path.
+struct Expected {
+  ObjectId object;           // kNoObject: nothing has this name
+  bool changed = false;      // its content or metadata was touched, not only its name or a name in it
+  bool parent_only = false;  // a directory in which names changed
+};
+
+class StepView {
+ public:
+  static Result<StepView> Open(int step_dir);
+  explicit StepView(JournalView journal);
+
+  const JournalView& journal() const { return journal_; }
+  const JournalHeader& header() const { return journal_.header(); }
+  Settled Outcome(OpSeq seq) const;
+  bool IsDropped(const ContentRecord& record) const;
+  const std::string& unprotected_why() const { return unprotected_why_; }
+  bool unprotected() const { return !unprotected_why_.empty(); }
+
+  // Paths at the end of the step. Root is "".
+  const PathMap<Expected>& expected() const { return expected_; }
+  // What had this name before the step (kNoObject: nothing, or the step did not care).
+  ObjectId InitialAt(std::string_view path) const;
+  bool IsBorn(ObjectId object) const { return born_.contains(object); }
+  // For people. Sizes after the step are known once it is closed.
+  std::vector<Change> Changes() const;
+  ChangeCounts Counts() const;
+
+ private:
+  struct Initial {
+    ObjectId object;
+    bool known = false;
+  };
+  struct SizeNote {
+    uint64_t before = 0, after = 0;
+  };
+
+  void Index();
+  void Follow();
+  void Apply(const Record& record);
+  void Apply(const MetaRecord& r);
+  void Apply(const CreateRecord& r);
+  void Apply(const RemoveRecord& r);
+  void Apply(const RenameRecord& r);
+  void Apply(const ReplaceRecord& r);
+  void Leave(const std::string& path, ObjectId object);
+  void Arrive(const std::string& path, ObjectId object);
+  void NoteInitial(const std::string& path, ObjectId object);
+  void NoteChange(std::string_view path, ObjectId object);
+  Change Describe(ChangeKind kind, const std::string& path, ObjectId before, ObjectId after) const;
+
+  JournalView journal_;
+  std::vector<Settled> outcomes_;
+  std::unordered_set<uint32_t> dropped_blobs_;
+  std::unordered_set<ObjectId> born_;
+  std::unordered_map<ObjectId, SizeNote> sizes_;
+  std::string unprotected_why_;
+  PathMap<Expected> expected_;
+  PathMap<Initial> initial_;
+};
+
+}  // namespace sandglass::undo

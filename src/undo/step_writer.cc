@@ -1,0 +1,535 @@
+#include "undo/step_writer.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "base/beneath.h"
+#include "base/io.h"
+#include "base/rel_path.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr uint64_t kBlockBytes = 64 << 10;
+constexpr uint64_t kMaxExtentBytes = 1 << 20;
+
+int64_t CoarseNow() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StepWriter>> StepWriter::Create(const Place& place, int parent_fd, const char* name,
+                                                       const JournalHeader& header, const StepWriterOptions& options) {
+  if (::mkdirat(parent_fd, name, 0700) != 0) return Error::FromErrno(errno, fmt::format("create step folder {}", name));
+  TRY_ASSIGN(Fd dir, OpenSubdir(parent_fd, name));
+  TRY_ASSIGN(auto journal, JournalWriter::Create(dir.get(), "journal", header));
+  std::unique_ptr<StepWriter> writer(new StepWriter(place, std::move(dir), header, options));
+  writer->journal_ = std::move(journal);
+  return writer;
+}
+
+StepWriter::StepWriter(const Place& place, Fd dir, const JournalHeader& header, const StepWriterOptions& options)
+    : place_(place), header_(header), options_(options), files_(std::move(dir)) {}
+
+Status StepWriter::Append(const Record& record) {
+  TRY(journal_->Append(record));
+  journal_->Beat(CoarseNow());
+  ++records_;
+  return Ok();
+}
+
+Status StepWriter::MakeDurable() {
+  if (options_.durability == Durability::kProcess) return Ok();
+  TRY(files_.Sync());
+  return journal_->Sync();
+}
+
+bool StepWriter::IsBorn(ObjectId object) const {
+  MutexLock lock(mutex_);
+  auto found = touched_.find(object);
+  return found != touched_.end() && found->second.born;
+}
+
+bool StepWriter::HasTouched(ObjectId object) const {
+  MutexLock lock(mutex_);
+  return touched_.contains(object);
+}
+
+bool StepWriter::HasAnchored(ObjectId object) const {
+  MutexLock lock(mutex_);
+  auto found = touched_.find(object);
+  return found != touched_.end() && found->second.anchors > 0;
+}
+
+bool StepWriter::IsWhole(ObjectId object) const {
+  MutexLock lock(mutex_);
+  auto found = touched_.find(object);
+#ifdef SANDGLASS_MUTANT_skip_first_touch_check
+  return found != touched_.end() && found->second.born;
+#endif
+  return found != touched_.end() && (found->second.born || found->second.whole);
+}
+
+void StepWriter::MarkWhole(ObjectId object) {
+  MutexLock lock(mutex_);
+  touched_[object].whole = true;
+}
+
+void StepWriter::MarkBorn(ObjectId object) {
+  MutexLock lock(mutex_);
+  touched_[object].born = true;
+}
+
+Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, TouchReason reason) {
+  bool known = false, mark = false;
+  {
+    MutexLock lock(mutex_);
+    Touch& touch = touched_[object.id];
+    known = touch.born || touch.meta;
+    mark = touch.meta && !touch.direct && reason == TouchReason::kDirect;
+    if (mark) touch.direct = true;
+  }
+  if (mark) return Append(MarkRecord{.object = object.id, .path = path});
+  if (known) return Ok();
+#ifdef SANDGLASS_MUTANT_skip_parent_times
+  if (reason == TouchReason::kParent) return Ok();
+#endif
+  TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
+  if (options_.shadows != nullptr) {
+    // Unseen writes may have moved size and time since the step began: the shadow knows what they were.
+    if (auto shadow = options_.shadows->Claim(object.id)) {
+      meta = shadow->meta;
+      TRY(Append(MetaRecord{.object = object.id, .reason = reason, .path = path, .meta = meta}));
+      {
+        MutexLock lock(mutex_);
+        touched_[object.id].meta = touched_[object.id].direct = true;
+      }
+      return AdoptShadow(object.id, path, std::move(*shadow));
+    }
+  }
+  TRY(Append(MetaRecord{.object = object.id, .reason = reason, .path = path, .meta = std::move(meta)}));
+  MutexLock lock(mutex_);
+  Touch& touch = touched_[object.id];
+  touch.meta = true;
+  touch.direct = reason == TouchReason::kDirect;
+  return Ok();
+}
+
+Status StepWriter::AdoptShadow(ObjectId object, std::string_view path, Shadow shadow) {
+  TRY_ASSIGN(int from, options_.shadows->Folder());
+  TRY_ASSIGN(int blobs, files_.Blobs());
+  const SlotId blob = files_.NextBlob();
+  if (::renameat(from, SlotName(shadow.slot).c_str(), blobs, SlotName(blob).c_str()) != 0) {
+    return Error::FromErrno(errno, "adopt shadow");
+  }
+  copied_ += shadow.keeping == Keeping::kBlob ? shadow.meta.size : 0;
+  TRY(Append(ContentRecord{.object = object,
+                           .path = path,
+                           .keeping = shadow.keeping,
+                           .whole = true,
+                           .sparse = shadow.meta.blocks * 512 < shadow.meta.size,
+                           .file_size = shadow.meta.size,
+                           .offset = 0,
+                           .length = shadow.meta.size,
+                           .where = blob.value,
+                           .checksum = shadow.checksum}));
+  MarkWhole(object);
+  return Ok();
+}
+
+Status StepWriter::CountCopy(uint64_t bytes) {
+  if (copied_ + bytes > options_.max_copied_bytes) {
+    return Error(Code::kLimit, fmt::format("keeping {} more bytes would exceed what one step may copy for undo ({} bytes)",
+                                           bytes, options_.max_copied_bytes));
+  }
+  copied_ += bytes;
+  return Ok();
+}
+
+// A file that its owner may not read (mode 0200) still has a content to keep. Its metadata is on record, so that a crash in between
+// costs nothing.
+Result<OpenObject> StepWriter::Readable(const OpenObject& object) const {
+  OpenObject readable{.fd = Fd(), .id = object.id, .stat = object.stat, .readable = true};
+  ProcPath path(object.fd.get());
+  readable.fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (readable.fd.valid()) return readable;
+  const int first_errno = errno;
+  if (first_errno == EACCES && ::chmod(path.c_str(), (object.stat.mode & 07777) | S_IRUSR) == 0) {
+    readable.fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    ::chmod(path.c_str(), object.stat.mode & 07777);
+  }
+  if (!readable.fd.valid()) return Error::FromErrno(first_errno, "read what is about to change");
+  return readable;
+}
+
+Status StepWriter::TouchContent(const OpenObject& object, std::string_view path, ContentChange change,
+                                WriteVisibility visibility) {
+  if (!object.stat.IsRegular() || IsWhole(object.id)) return Ok();
+  TRY(TouchMeta(object, path, TouchReason::kDirect));
+  if (unprotected_ || IsWhole(object.id)) return Ok();  // TouchMeta may have adopted a shadow
+  TRY(CheckCapabilities(object, path));
+  bool has_ranges = false;
+  {
+    MutexLock lock(mutex_);
+    has_ranges = touched_[object.id].ranges != nullptr;
+  }
+  const uint64_t size = object.stat.size;
+  if (!has_ranges && size <= kSmallFileBytes) return CaptureWhole(object, path, false);
+  using Kind = ContentChange::Kind;
+  if (change.kind == Kind::kRange && visibility == WriteVisibility::kAnnounced) {
+    return CaptureRange(object, path, change.offset, change.offset + change.length);
+  }
+  if (has_ranges) return CaptureRange(object, path, change.kind == Kind::kTruncate ? change.offset : 0, size);
+  if (change.kind == Kind::kTruncate && change.offset > 0 && !place_.abilities.reflinks) {
+    return CaptureRange(object, path, change.offset, size);
+  }
+  const bool may_stay_unchanged = change.kind != Kind::kTruncate;
+  return CaptureWhole(object, path, may_stay_unchanged);
+}
+
+// The kernel drops file capabilities when content changes; an ordinary user could not put them back.
+Status StepWriter::CheckCapabilities(const OpenObject& object, std::string_view path) const {
+  if (::geteuid() == 0) return Ok();
+  TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
+  if (!LosesCapabilities(meta)) return Ok();
+  return Error(Code::kNotRestorable, fmt::format("{} has file capabilities, which undo could not restore", path));
+}
+
+Status StepWriter::CaptureWhole(const OpenObject& object, std::string_view path, bool provisional) {
+  Result<OpenObject> reopened = object.readable ? Result<OpenObject>(Error(Code::kInvalid, "")) : Readable(object);
+  if (!object.readable && !reopened.ok()) return reopened.error();
+  const OpenObject& source = object.readable ? object : *reopened;
+  return source.stat.size <= kSmallFileBytes ? CapturePack(source, path) : CaptureBlob(source, path, provisional);
+}
+
+Status StepWriter::CapturePack(const OpenObject& object, std::string_view path) {
+  Bytes bytes(object.stat.size);
+  TRY_ASSIGN(size_t got, PReadFully(object.fd.get(), bytes, 0));
+  bytes.resize(got);
+  TRY(CountCopy(got));
+  TRY_ASSIGN(uint64_t where, files_.AppendToPack(bytes));
+  TRY(Append(ContentRecord{.object = object.id,
+                           .path = path,
+                           .keeping = Keeping::kPack,
+                           .whole = true,
+                           .sparse = object.stat.LooksSparse(),
+                           .file_size = got,
+                           .offset = 0,
+                           .length = got,
+                           .where = where,
+                           .checksum = HashBytes64(bytes)}));
+  MarkWhole(object.id);
+  ++place_.stats.pack;
+  return Ok();
+}
+
+Status StepWriter::CaptureBlob(const OpenObject& object, std::string_view path, bool provisional) {
+  const uint64_t size = object.stat.size;
+  const uint64_t cost = place_.abilities.reflinks ? 0 : size;
+  TRY(CountCopy(cost));
+  TRY_ASSIGN(int blobs, files_.Blobs());
+  const SlotId slot = files_.NextBlob();
+  SlotName name(slot);
+  Fd blob(::openat(blobs, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!blob.valid()) return Error::FromErrno(errno, "create a copy of what is about to change");
+  auto copied = CloneOrCopy(place_, object.fd.get(), blob.get(), size);
+  if (!copied.ok()) {
+    ::unlinkat(blobs, name.c_str(), 0);
+    copied_ -= cost;
+    return copied.error();
+  }
+  TRY(Append(ContentRecord{.object = object.id,
+                           .path = path,
+                           .keeping = copied->keeping,
+                           .whole = true,
+                           .sparse = object.stat.LooksSparse(),
+                           .file_size = size,
+                           .offset = 0,
+                           .length = size,
+                           .where = slot.value,
+                           .checksum = copied->checksum}));
+  MarkWhole(object.id);
+  if (!provisional) return Ok();
+  MutexLock lock(mutex_);
+  provisional_.push_back({object.id, slot, size, std::string(path)});
+  return Ok();
+}
+
+// Keeps the blocks of [begin, end) that were not kept yet and that existed before the step. A record without bytes still says what
+// the size was.
+Status StepWriter::CaptureRange(const OpenObject& object, std::string_view path, uint64_t begin, uint64_t end) {
+  TRY_ASSIGN(OpenObject source, Readable(object));
+  TRY_ASSIGN(Ranges * ranges, RangesOf(object, path));
+  std::vector<bool>& kept = ranges->kept;
+  end = std::min(end, ranges->old_size);
+  for (uint64_t at = begin / kBlockBytes * kBlockBytes; at < end;) {
+    uint64_t stop = at;
+    while (stop < end && stop - at < kMaxExtentBytes && !kept[stop / kBlockBytes]) stop += kBlockBytes;
+    if (stop == at) {
+      at += kBlockBytes;
+      continue;
+    }
+    TRY(CaptureExtent(source, path, ranges->old_size, at, std::min(stop, ranges->old_size)));
+    for (uint64_t block = at; block < stop; block += kBlockBytes) kept[block / kBlockBytes] = true;
+    at = stop;
+  }
+  ++place_.stats.range;
+  return Ok();
+}
+
+// The pointer stays good: the object's key lock is the caller's, and map nodes do not move.
+Result<StepWriter::Ranges*> StepWriter::RangesOf(const OpenObject& object, std::string_view path) {
+  {
+    MutexLock lock(mutex_);
+    if (Ranges* known = touched_[object.id].ranges.get()) return known;
+  }
+  const uint64_t size = object.stat.size;
+  TRY(Append(ContentRecord{.object = object.id, .path = path, .keeping = Keeping::kPack, .whole = false, .sparse = false,
+                           .file_size = size, .offset = 0, .length = 0, .where = 0, .checksum = 0}));
+  MutexLock lock(mutex_);
+  Touch& touch = touched_[object.id];
+  touch.ranges = std::make_unique<Ranges>(Ranges{size, std::vector<bool>((size + kBlockBytes - 1) / kBlockBytes)});
+  return touch.ranges.get();
+}
+
+Status StepWriter::CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size, uint64_t begin,
+                                 uint64_t end) {
+  Bytes bytes(end - begin);
+  TRY_ASSIGN(size_t got, PReadFully(source.fd.get(), bytes, static_cast<off_t>(begin)));
+  bytes.resize(got);
+  TRY(CountCopy(got));
+  TRY_ASSIGN(uint64_t where, files_.AppendToPack(bytes));
+#ifdef SANDGLASS_MUTANT_wrong_range_offset
+  begin += 1;
+#endif
+  return Append(ContentRecord{.object = source.id, .path = path, .keeping = Keeping::kPack, .whole = false, .sparse = false,
+                              .file_size = old_size, .offset = begin, .length = got, .where = where,
+                              .checksum = HashBytes64(bytes)});
+}
+
+Result<OpSeq> StepWriter::IntendCreate(const NameAt& at, Birth birth, uint32_t mode, ObjectId object, SlotId origin) {
+  const OpSeq seq = NextSeq();
+  TRY(Append(CreateRecord{.seq = seq, .at = at, .birth = birth, .mode = mode & S_IFMT, .object = object, .origin = origin}));
+  TRY(MakeDurable());
+  return seq;
+}
+
+Result<Keep> StepWriter::KeepObject(const OpenObject& object, int dir_fd, const char* name, std::string_view path, KeepBy by) {
+  if (IsBorn(object.id)) return Keep{};
+  if (object.stat.IsDirectory()) {
+    TRY(TouchMeta(object, path, TouchReason::kDirect));
+    std::string why;
+    if (!CanRestore(Metadata{.uid = object.stat.uid, .gid = object.stat.gid}, &why)) {
+      return Error(Code::kNotRestorable, fmt::format("{} could not be made anew as it was: {}", path, why));
+    }
+    return Keep{.kept = Kept::kDirectory};
+  }
+  return KeepNonDirectory(object, dir_fd, name, path, by);
+}
+
+Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, const char* name, std::string_view path,
+                                          KeepBy by) {
+  TRY(TouchMeta(object, path, TouchReason::kDirect));
+#ifdef SANDGLASS_MUTANT_ignore_second_link
+  if (object.stat.nlink > 1) return Keep{};
+#endif
+  if (!place_.abilities.links) {
+    TRY(KeepAsContent(object, path));
+    return Keep{.kept = Kept::kContent};
+  }
+  // The anchor keeps the inode, not what is in it: someone who has it open for writing could go on. A lease proves that nobody
+  // has, and holds until the ticket closes the descriptor. Otherwise the content is kept beside the anchor.
+  if (object.stat.IsRegular() && by == KeepBy::kLink && !IsWhole(object.id) && !TakeLease(object, LeaseKind::kReaders) &&
+      object.stat.size > 0) {
+    TRY(TouchContent(object, path, ContentChange::Whole(), WriteVisibility::kUnseen));
+    ++place_.stats.writer_copy;
+  }
+  const SlotId slot = files_.NextAnchor();
+  if (by == KeepBy::kRename) return Anchored(object, slot, true);
+  TRY_ASSIGN(int anchors, files_.Anchors());
+  if (::linkat(dir_fd, name, anchors, SlotName(slot).c_str(), 0) == 0) {
+    ++place_.stats.anchor_link;
+    return Anchored(object, slot, false);
+  }
+  // protected_hardlinks refuses links to what we neither own nor may write; moving it is allowed by the directory alone.
+  if (errno == EPERM || errno == EMLINK) return Anchored(object, slot, true);
+  if (errno == EXDEV) {  // a mount in between that the probe did not see
+    TRY(KeepAsContent(object, path));
+    return Keep{.kept = Kept::kContent};
+  }
+  return Error::FromErrno(errno, "keep what is about to be removed");
+}
+
+Result<Keep> StepWriter::Anchored(const OpenObject& object, SlotId slot, bool by_rename) {
+  if (by_rename) {
+    TRY(files_.Anchors());
+    ++place_.stats.anchor_rename;
+  }
+  if (object.stat.nlink == 1) retained_ += object.stat.blocks * 512;
+  else ++shared_anchors_;
+  MutexLock lock(mutex_);
+  ++touched_[object.id].anchors;
+  return Keep{.kept = Kept::kAnchor, .anchor = slot, .by_rename = by_rename};
+}
+
+Status StepWriter::KeepAsContent(const OpenObject& object, std::string_view path) {
+  TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
+  std::string why;
+  if (!CanRestore(meta, &why)) {
+    return Error(Code::kNotRestorable, fmt::format("{} could not be made anew as it was: {}", path, why));
+  }
+  ++place_.stats.anchor_copy;
+  return TouchContent(object, path, ContentChange::TruncateTo(0), WriteVisibility::kUnseen);
+}
+
+Result<OpSeq> StepWriter::IntendRemove(const NameAt& at, const OpenObject& object, const Keep& keep) {
+  const OpSeq seq = NextSeq();
+  RemoveRecord record{.seq = seq, .at = at, .object = object.id, .mode = object.stat.mode, .kept = keep.kept,
+                      .anchor = keep.anchor, .nlink = object.stat.nlink, .rdev = object.stat.rdev, .symlink_target = {}};
+  Metadata meta;
+  if (keep.kept == Kept::kContent && object.stat.IsSymlink()) {
+    TRY_ASSIGN(meta, CaptureMetadata(object));
+    record.symlink_target = meta.symlink_target;
+  }
+  TRY(Append(record));
+  TRY(MakeDurable());
+  return seq;
+}
+
+Result<OpSeq> StepWriter::IntendRename(const NameAt& from, const NameAt& to, RenameMode mode, const OpenObject& object,
+                                       const OpenObject* target, const Keep& target_keep) {
+  const OpSeq seq = NextSeq();
+  RenameRecord record{.seq = seq, .from = from, .to = to, .exchange = mode == RenameMode::kExchange, .object = object.id,
+                      .mode = object.stat.mode, .target = kNoObject, .target_mode = 0, .target_kept = Kept::kNothing,
+                      .anchor = target_keep.anchor, .target_symlink = {}, .target_rdev = 0};
+  Metadata meta;
+#ifndef SANDGLASS_MUTANT_forget_rename_target
+  if (target != nullptr) {
+    record.target = target->id;
+    record.target_mode = target->stat.mode;
+    record.target_kept = target_keep.kept;
+    record.target_rdev = target->stat.rdev;
+    if (target_keep.kept == Kept::kContent && target->stat.IsSymlink()) {
+      TRY_ASSIGN(meta, CaptureMetadata(*target));
+      record.target_symlink = meta.symlink_target;
+    }
+  }
+#endif
+  TRY(Append(record));
+  TRY(MakeDurable());
+  return seq;
+}
+
+Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, int dir_fd, const NameAt& at) {
+  if (!place_.abilities.exchange || !object.stat.IsRegular() || object.stat.nlink != 1 ||
+      object.stat.size <= kSmallFileBytes || IsWhole(object.id)) {
+    return kNoObject;
+  }
+  {
+    MutexLock lock(mutex_);
+    if (touched_[object.id].ranges != nullptr) return kNoObject;
+  }
+  const std::string path = JoinPath(at.dir, at.name);
+  TRY(TouchMeta(object, path, TouchReason::kDirect));
+  if (IsWhole(object.id)) return kNoObject;  // a shadow was adopted: there are writers
+  TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
+  std::string why;
+  if (!CanRestore(meta, &why) || LosesCapabilities(meta) || !TakeLease(object, LeaseKind::kAlone)) return kNoObject;
+  TRY_ASSIGN(int anchors, files_.Anchors());
+  const SlotId slot = files_.NextAnchor();
+  SlotName slot_name(slot);
+  Fd fresh_fd(::openat(anchors, slot_name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fresh_fd.valid()) return Error::FromErrno(errno, "create a fresh inode");
+  TRY_ASSIGN(OpenObject fresh, OpenObjectAt(place_.identifier, anchors, slot_name.c_str()));
+  TRY(ApplyMetadata(fresh, meta));
+  TRY_ASSIGN(OpSeq seq, IntendReplace(at, object.id, fresh.id, slot, SlotId{UINT32_MAX}));
+  const std::string name(at.name);
+  if (::renameat2(anchors, slot_name.c_str(), dir_fd, name.c_str(), RENAME_EXCHANGE) != 0) {
+    TRY(Settle(seq, errno));
+    return kNoObject;
+  }
+  MarkBorn(fresh.id);
+  retained_ += object.stat.blocks * 512;
+  ++place_.stats.inode_move;
+  TRY(Settle(seq, 0));
+  return fresh.id;
+}
+
+Result<OpSeq> StepWriter::IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh, SlotId anchor, SlotId origin) {
+  const OpSeq seq = NextSeq();
+  TRY(Append(ReplaceRecord{.seq = seq, .at = at, .old_object = old_object, .fresh_object = fresh, .anchor = anchor,
+                           .returned = origin.value != UINT32_MAX, .origin = origin}));
+  TRY(MakeDurable());
+  return seq;
+}
+
+void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object) {
+  if (keep.kept != Kept::kAnchor || keep.by_rename) return;
+  auto anchors = files_.Anchors();
+  if (anchors.ok()) ::unlinkat(*anchors, SlotName(keep.anchor).c_str(), 0);
+  MutexLock lock(mutex_);
+  --touched_[object].anchors;
+}
+
+Status StepWriter::Settle(OpSeq seq, int sys_errno, ObjectId created) {
+  if (created != kNoObject && sys_errno == 0) MarkBorn(created);
+  return Append(OutcomeRecord{.seq = seq, .sys_errno = sys_errno, .object = created});
+}
+
+Status StepWriter::MarkUnprotected(std::string_view why) {
+  if (unprotected_.exchange(true)) return Ok();
+  return Append(UnprotectedRecord{.why = why});
+}
+
+Status StepWriter::DropUnchanged() {
+  std::vector<Provisional> provisional;
+  {
+    MutexLock lock(mutex_);
+    provisional.swap(provisional_);
+  }
+  for (const Provisional& copy : provisional) {
+    auto now = OpenBeneath(place_.root.get(), copy.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME);
+    if (!now.ok()) continue;  // renamed or removed: the copy stays
+    auto id = place_.identifier.OfFd(now->get());
+    auto stat = StatFd(now->get());
+    if (!id.ok() || !stat.ok() || *id != copy.object || stat->size != copy.size) continue;
+    TRY_ASSIGN(int blobs, files_.Blobs());
+    SlotName name(copy.blob);
+    Fd blob(::openat(blobs, name.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!blob.valid()) continue;
+    TRY_ASSIGN(bool same, SameBytes(now->get(), blob.get(), copy.size));
+    if (!same) continue;
+    TRY(Append(DropRecord{.object = copy.object, .blob = copy.blob}));
+    ::unlinkat(blobs, name.c_str(), 0);
+    copied_ -= place_.abilities.reflinks ? 0 : copy.size;
+    ++place_.stats.provisional_dropped;
+  }
+  return Ok();
+}
+
+Status StepWriter::NoteAfter(ObjectId object, uint64_t size) {
+  return journal_->Append(AfterRecord{.object = object, .size = size});
+}
+
+Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {
+  TRY(Append(CloseRecord{.closed_ns = now_ns,
+                         .protection = unprotected_ ? Protection::kUnprotected : Protection::kFull,
+                         .counts = counts,
+                         .copied_bytes = copied_,
+                         .retained_bytes = retained_,
+                         .shared_anchors = shared_anchors_}));
+  TRY(MakeDurable());
+  return journal_->Finish();
+}
+
+}  // namespace sandglass::undo

@@ -1,0 +1,152 @@
+// StepWriter: the open step. Keeps preimages on first touch and writes intents before, outcomes after an operation.
+//
+// Used by the interceptor for what a world does, and by rewinds for what they do themselves, so that a rollback is recorded (and can
+// be redone, or taken back when it is killed) by the very same code. It decides how to keep things, not whether that is allowed.
+//
+// Thread-safe, but the caller holds the KeyLocks of the directories and objects concerned from touch to Settle.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_annotations.h"
+#include "undo/interceptor.h"
+#include "undo/journal.h"
+#include "undo/object.h"
+#include "undo/place.h"
+#include "undo/shadows.h"
+#include "undo/step_files.h"
+
+namespace sandglass::undo {
+
+struct StepWriterOptions {
+  uint64_t max_copied_bytes = UINT64_MAX;
+  Durability durability = Durability::kProcess;
+  Shadows* shadows = nullptr;  // none: no live writers to think of
+};
+
+// How an object that loses a name is kept.
+struct Keep {
+  Kept kept = Kept::kNothing;
+  SlotId anchor{};
+  // The anchor is not made yet: the caller renames the name itself into anchors/ (after the intent), instead of removing it.
+  bool by_rename = false;
+};
+
+enum class KeepBy : uint8_t { kLink, kRename };
+
+class StepWriter {
+ public:
+  // Makes the folder `name` in `parent_fd` and starts the journal.
+  static Result<std::unique_ptr<StepWriter>> Create(const Place& place, int parent_fd, const char* name,
+                                                    const JournalHeader& header, const StepWriterOptions& options);
+
+  const JournalHeader& header() const { return header_; }
+  StepFiles& files() { return files_; }
+
+  // --- First touches. Each does nothing when the step has what it needs already.
+  Status TouchMeta(const OpenObject& object, std::string_view path, TouchReason reason);
+  // kLimit: the step would copy more than it may. kNotRestorable: the content could be kept but not put back exactly.
+  Status TouchContent(const OpenObject& object, std::string_view path, ContentChange change, WriteVisibility visibility);
+  bool IsBorn(ObjectId object) const;
+  bool HasTouched(ObjectId object) const;
+  bool HasAnchored(ObjectId object) const;
+
+  // --- Names.
+  Result<OpSeq> IntendCreate(const NameAt& at, Birth birth, uint32_t mode, ObjectId object = kNoObject, SlotId origin = {});
+  // Makes sure that `object` can come back after losing the name `name` in `dir_fd`.
+  Result<Keep> KeepObject(const OpenObject& object, int dir_fd, const char* name, std::string_view path, KeepBy by);
+  Result<OpSeq> IntendRemove(const NameAt& at, const OpenObject& object, const Keep& keep);
+  Result<OpSeq> IntendRename(const NameAt& from, const NameAt& to, RenameMode mode, const OpenObject& object,
+                             const OpenObject* target, const Keep& target_keep);
+  // Gives the name a fresh inode with the same metadata and no content, and keeps the old one, if that is possible and cheaper than
+  // copying. Returns the fresh one; kNoObject: it is not.
+  Result<ObjectId> TryReplaceInode(const OpenObject& object, int dir_fd, const NameAt& at);
+  // Of a rewind: the inode in anchors/`anchor` and the one at `at` change places.
+  Result<OpSeq> IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh, SlotId anchor, SlotId origin);
+  // The operation that `keep` was made for did not happen.
+  void ReleaseKeep(const Keep& keep, ObjectId object);
+  // The outcome of an intended operation; `created` is the new object's identity.
+  Status Settle(OpSeq seq, int sys_errno, ObjectId created = kNoObject);
+
+  // --- The end.
+  Status MarkUnprotected(std::string_view why);
+  bool unprotected() const { return unprotected_; }
+  // Drops provisional copies of what did not change.
+  Status DropUnchanged();
+  // How large a touched object was when the step closed.
+  Status NoteAfter(ObjectId object, uint64_t size);
+  // Writes the closing record and cuts the journal to size.
+  Status Close(int64_t now_ns, const ChangeCounts& counts);
+  void Beat(int64_t now_ns) { journal_->Beat(now_ns); }
+  // Everything recorded so far survives a power cut (Durability::kPower only).
+  Status MakeDurable();
+
+  uint64_t copied_bytes() const { return copied_; }
+  uint64_t retained_bytes() const { return retained_; }
+  bool empty() const { return records_ == 0; }
+
+ private:
+  // What is kept of a large file whose changes are announced with their offsets.
+  struct Ranges {
+    uint64_t old_size;
+    std::vector<bool> kept;  // by block
+  };
+  struct Touch {
+    bool born = false;
+    bool meta = false;
+    bool direct = false;   // its own change is on record, not only one as a parent
+    bool whole = false;
+    uint16_t anchors = 0;
+    std::unique_ptr<Ranges> ranges;
+  };
+  struct Provisional {
+    ObjectId object;
+    SlotId blob;
+    uint64_t size;
+    std::string path;
+  };
+
+  StepWriter(const Place& place, Fd dir, const JournalHeader& header, const StepWriterOptions& options);
+
+  Status Append(const Record& record);
+  Status CountCopy(uint64_t bytes);
+  Result<OpenObject> Readable(const OpenObject& object) const;
+  Status CaptureWhole(const OpenObject& object, std::string_view path, bool provisional);
+  Status CapturePack(const OpenObject& object, std::string_view path);
+  Status CaptureBlob(const OpenObject& object, std::string_view path, bool provisional);
+  Status CheckCapabilities(const OpenObject& object, std::string_view path) const;
+  Result<Ranges*> RangesOf(const OpenObject& object, std::string_view path);
+  Status CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size, uint64_t begin, uint64_t end);
+  Status CaptureRange(const OpenObject& object, std::string_view path, uint64_t begin, uint64_t end);
+  Status AdoptShadow(ObjectId object, std::string_view path, Shadow shadow);
+  Result<Keep> KeepNonDirectory(const OpenObject& object, int dir_fd, const char* name, std::string_view path, KeepBy by);
+  Status KeepAsContent(const OpenObject& object, std::string_view path);
+  Result<Keep> Anchored(const OpenObject& object, SlotId slot, bool by_rename);
+  bool IsWhole(ObjectId object) const;
+  void MarkWhole(ObjectId object);
+  void MarkBorn(ObjectId object);
+  OpSeq NextSeq() { return {next_seq_++}; }
+
+  const Place& place_;
+  JournalHeader header_;
+  StepWriterOptions options_;
+  StepFiles files_;
+  std::unique_ptr<JournalWriter> journal_;
+  std::atomic<uint32_t> next_seq_{0};
+  std::atomic<uint64_t> copied_{0};
+  std::atomic<uint64_t> retained_{0};
+  std::atomic<uint32_t> shared_anchors_{0};
+  std::atomic<uint64_t> records_{0};
+  std::atomic<bool> unprotected_{false};
+  mutable Mutex mutex_;
+  std::unordered_map<ObjectId, Touch> touched_ GUARDED_BY(mutex_);
+  std::vector<Provisional> provisional_ GUARDED_BY(mutex_);
+};
+
+}  // namespace sandglass::undo

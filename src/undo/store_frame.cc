@@ -1,0 +1,242 @@
+#include "undo/store_frame.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/io.h"
+#include "base/json.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr size_t kMaxStateFile = 64 << 20;
+
+template <class Int>
+std::optional<Int> ParseInt(std::string_view text, int base = 10) {
+  Int value{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string VersionText() { return fmt::format("{}\n", kFormatVersion); }
+
+Status CheckVersion(int store_fd) {
+  TRY_ASSIGN(auto version, ReadStoreVersion(store_fd));
+  if (!version) return ReplaceFileAt(store_fd, "version", VersionText());
+  if (*version == kFormatVersion) return Ok();
+  return Error(Code::kVersion,
+               fmt::format("the undo store has format {} and this program knows format {}; discard the store to go on "
+                           "without its history (the project is not touched)",
+                           *version, kFormatVersion));
+}
+
+Result<Fd> TakeLock(int store_fd) {
+  Fd lock(::openat(store_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) return Error::FromErrno(errno, "open the store's lock");
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
+    const std::string pid = fmt::format("{}\n", ::getpid());
+    if (::ftruncate(lock.get(), 0) == 0) (void)PWriteFully(lock.get(), AsBytes(pid), 0);
+    return lock;
+  }
+  if (errno != EWOULDBLOCK) return Error::FromErrno(errno, "lock the store");
+  auto holder = ReadFileAt(store_fd, "lock", 64);
+  std::string who = holder.ok() && !holder->empty() ? fmt::format(" (process {})", holder->substr(0, holder->find('\n'))) : "";
+  return Error(Code::kLocked, fmt::format("another Sandglass{} is using this project's undo store; end it or try again later", who));
+}
+
+// A store holds identities of one project's objects: used with another project it would only see conflicts.
+Status CheckProject(const Place& place) {
+  const int store = place.store.get();
+  auto text = ReadFileAt(store, "project", kMaxStateFile);
+  if (text.ok()) {
+    TRY_ASSIGN(Json json, ParseJson(*text));
+    TRY_ASSIGN(std::string root, json.GetString("root"));
+    if (root != HexId(place.root_id)) {
+      const Json* path = json.Find("path");
+      const std::string was = path != nullptr && path->AsString() != nullptr ? *path->AsString() : "?";
+      return Error(Code::kConflict,
+                   fmt::format("this undo store belongs to another folder (it was {}); if that folder was replaced by a copy, "
+                               "discard the store to start anew",
+                               was));
+    }
+  } else if (text.error().code() != Code::kNotFound) {
+    return text.error();
+  }
+  Json json = Json::Object({{"root", HexId(place.root_id)}, {"path", BytesToJson(place.project_path)}});
+  const std::string now = WriteJson(json);
+  if (text.ok() && *text == now) return Ok();
+  return ReplaceFileAt(store, "project", now);  // new, or moved
+}
+
+Result<StepRow> ReadRow(int folder_fd, const std::string& name) {
+  TRY_ASSIGN(Fd dir, OpenSubdir(folder_fd, name.c_str()));
+  auto summary = ReadJournalSummary(dir.get(), "journal");
+  if (summary.ok()) return StepRow{name, std::move(summary->header), summary->close, false};
+  StepRow row{.folder = name, .damaged = true};
+  if (auto view = JournalView::Open(dir.get(), "journal"); view.ok()) {
+    row.header = view->header();
+  } else if (auto id = ParseInt<int64_t>(name)) {
+    row.header.id = {*id};
+    row.header.label = "(damaged)";
+  } else {
+    return Error(Code::kCorrupt, "not a step");
+  }
+  return row;
+}
+
+// A damaged header does not say where the step belongs: its id does, among the positive ones.
+void PlaceDamaged(std::vector<StepRow>& rows) {
+  for (StepRow& row : rows) {
+    if (!row.damaged || row.header.order != 0) continue;
+    for (const StepRow& other : rows) {
+      if (other.header.id < row.header.id) row.header.order = std::max(row.header.order, other.header.order);
+    }
+  }
+}
+
+}  // namespace
+
+StepInfo StepRow::Info() const {
+  return {.id = header.id,
+          .kind = header.kind,
+          .protection = damaged ? Protection::kUnprotected : close.protection,
+          .label = header.label,
+          .opened = {header.opened_ns},
+          .closed = {close.closed_ns},
+          .counts = close.counts,
+          .copied_bytes = close.copied_bytes,
+          .retained_bytes = close.retained_bytes};
+}
+
+Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
+  std::unique_ptr<StoreFrame> frame(new StoreFrame(place));
+  const int store = place.store.get();
+  TRY_ASSIGN(frame->lock_, TakeLock(store));
+  TRY(CheckVersion(store));
+  TRY(CheckProject(place));
+  TRY_ASSIGN(frame->wal_, OpenOrMakeDir(store, "wal"));
+  TRY_ASSIGN(frame->steps_, OpenOrMakeDir(store, "steps"));
+  TRY_ASSIGN(frame->redo_, OpenOrMakeDir(store, "redo"));
+  TRY_ASSIGN(frame->trash_, OpenOrMakeDir(store, "trash"));
+  return frame;
+}
+
+Status StoreFrame::Discard(int parent_fd, const char* name) {
+  const std::string unique = fmt::format("{:016x}-{}", RandomId(), next_trash_++);
+  if (::renameat(parent_fd, name, trash_.get(), unique.c_str()) == 0 || errno == ENOENT) return Ok();
+  return Error::FromErrno(errno, fmt::format("discard {}", name));
+}
+
+Status StoreFrame::EmptyTrash() {
+  for (const std::string& name : ListNames(trash_.get())) TRY(RemoveTreeAt(trash_.get(), name.c_str()));
+  return Ok();
+}
+
+std::vector<std::string> ListNames(int dir_fd) {
+  std::vector<std::string> names;
+  const int fd = ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return names;
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd), &::closedir);
+  while (const dirent* entry = dir == nullptr ? nullptr : ::readdir(dir.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
+}
+
+Result<std::vector<StepRow>> ListSteps(int folder_fd) {
+  std::vector<StepRow> rows;
+  for (const std::string& name : ListNames(folder_fd)) {
+    auto row = ReadRow(folder_fd, name);
+    if (row.ok()) rows.push_back(std::move(*row));  // else it went away while we looked, or is no step
+  }
+  PlaceDamaged(rows);
+  std::sort(rows.begin(), rows.end(), [](const StepRow& a, const StepRow& b) {
+    return std::tie(a.header.order, a.header.id) < std::tie(b.header.order, b.header.id);
+  });
+  return rows;
+}
+
+Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd) {
+  auto text = ReadFileAt(store_fd, "version", 64);
+  if (!text.ok()) {
+    if (text.error().code() == Code::kNotFound) return std::optional<uint32_t>();
+    return text.error();
+  }
+  while (!text->empty() && (text->back() == '\n' || text->back() == ' ')) text->pop_back();
+  auto version = ParseInt<uint32_t>(*text);
+  if (!version) return Error(Code::kVersion, "the undo store's version cannot be read; discard the store to go on");
+  return version;
+}
+
+std::string HexId(ObjectId id) { return fmt::format("{:016x}{:016x}", id.hi, id.lo); }
+
+std::optional<ObjectId> ParseHexId(std::string_view text) {
+  if (text.size() != 32) return std::nullopt;
+  auto hi = ParseInt<uint64_t>(text.substr(0, 16), 16), lo = ParseInt<uint64_t>(text.substr(16), 16);
+  if (!hi || !lo) return std::nullopt;
+  return ObjectId{.lo = *lo, .hi = *hi};
+}
+
+Result<std::vector<Barrier>> ReadBarriers(int store_fd) {
+  std::vector<Barrier> barriers;
+  auto text = ReadFileAt(store_fd, "barriers", kMaxStateFile);
+  if (!text.ok()) {
+    if (text.error().code() == Code::kNotFound) return barriers;
+    return text.error();
+  }
+  auto json = ParseJson(*text, kMaxStateFile);
+  // Barriers only make rollback more careful, and after-states still protect: a damaged file is not worth a refusal.
+  if (!json.ok() || json->AsArray() == nullptr) return barriers;
+  for (const Json& item : *json->AsArray()) {
+    auto after = item.GetInt("after_step_id");
+    auto at = item.GetInt("time_ns");
+    const Json* paths = item.Find("paths");
+    if (!after.ok() || !at.ok() || paths == nullptr || paths->AsArray() == nullptr) continue;
+    Barrier barrier{.after = {*after}, .at = {*at}, .paths = {}};
+    for (const Json& path : *paths->AsArray()) {
+      if (auto bytes = BytesFromJson(path); bytes.ok()) barrier.paths.push_back(std::move(*bytes));
+    }
+    barriers.push_back(std::move(barrier));
+  }
+  return barriers;
+}
+
+Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers) {
+  Json list = Json::Array();
+  for (const Barrier& barrier : barriers) {
+    Json paths = Json::Array();
+    for (const std::string& path : barrier.paths) paths.Append(BytesToJson(path));
+    list.Append(Json::Object({{"after_step_id", barrier.after.value}, {"time_ns", barrier.at.ns}, {"paths", std::move(paths)}}));
+  }
+  return ReplaceFileAt(store_fd, "barriers", WriteJson(list));
+}
+
+std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps, const std::vector<Barrier>& barriers) {
+  std::vector<HistoryEntry> history;
+  for (const StepRow& row : steps) {
+    history.push_back({.step = row.Info(), .barrier = std::nullopt});
+    for (const Barrier& barrier : barriers) {
+      if (barrier.after == row.header.id) history.push_back({.step = std::nullopt, .barrier = barrier});
+    }
+  }
+  return history;
+}
+
+uint64_t RandomId() {
+  uint64_t id = 0;
+  CHECK(::getrandom(&id, sizeof(id), 0) == sizeof(id));
+  return id | 1;  // 0 means "none"
+}
+
+}  // namespace sandglass::undo

@@ -1,0 +1,73 @@
+// The frame of a store on disk: version, lock, the project it belongs to, and the folders of steps.
+//
+//   version   lock   project   objects   barriers   wal/{in_progress,rewind}   steps/{id}   redo/{n}   trash/   shadows/
+//
+// Everything that must happen at once is one rename here. Not thread-safe: the UndoLog's lifecycle lock guards it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "undo/journal.h"
+#include "undo/place.h"
+#include "undo/types.h"
+
+namespace sandglass::undo {
+
+// A step on disk.
+struct StepRow {
+  std::string folder;     // its name within steps/ or redo/
+  JournalHeader header;
+  CloseRecord close{};
+  bool damaged = false;   // header or end cannot be read
+
+  StepInfo Info() const;
+};
+
+class StoreFrame {
+ public:
+  // Checks version and owner, takes the lock, creates what is missing. kVersion, kLocked, kConflict.
+  static Result<std::unique_ptr<StoreFrame>> Open(const Place& place);
+
+  int wal() const { return wal_.get(); }
+  int steps() const { return steps_.get(); }
+  int redo() const { return redo_.get(); }
+  int store() const { return place_.store.get(); }
+
+  // Moves a folder into trash/, from where it is deleted later. One rename.
+  Status Discard(int parent_fd, const char* name);
+  // Deletes what is in trash/.
+  Status EmptyTrash();
+
+ private:
+  explicit StoreFrame(const Place& place) : place_(place) {}
+
+  const Place& place_;
+  Fd lock_, wal_, steps_, redo_, trash_;
+  uint64_t next_trash_ = 0;
+};
+
+// Rows of steps/ (or redo/), oldest first. Never fails on a damaged step: it is listed as such.
+Result<std::vector<StepRow>> ListSteps(int folder_fd);
+std::vector<std::string> ListNames(int dir_fd);
+
+// The format version of a store; nullopt: the store is empty.
+Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd);
+
+std::string HexId(ObjectId id);
+std::optional<ObjectId> ParseHexId(std::string_view text);
+
+// The file `barriers`.
+Result<std::vector<Barrier>> ReadBarriers(int store_fd);
+Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers);
+
+// History for people: steps and barriers in order.
+std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps, const std::vector<Barrier>& barriers);
+
+uint64_t RandomId();
+
+}  // namespace sandglass::undo

@@ -1,0 +1,181 @@
+// The vocabulary of undo: what a caller configures, asks and is told. Value types only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+namespace sandglass::undo {
+
+enum class StepKind : uint8_t { kCommand = 0, kApi = 1, kAmbient = 2 };
+std::string_view KindName(StepKind kind);
+
+// What a caller says about a step when it opens it.
+struct StepSpec {
+  StepKind kind = StepKind::kCommand;
+  std::string label;            // the command line, or what the API did
+  std::optional<StepId> id;     // default: one more than the newest
+};
+
+enum class ChangeKind : uint8_t { kCreated, kModified, kDeleted, kRenamed };
+std::string_view ChangeName(ChangeKind kind);
+
+// One line of a step's summary.
+struct Change {
+  ChangeKind kind;
+  std::string path;
+  std::string old_path;         // kRenamed only
+  uint64_t old_size = 0;
+  uint64_t new_size = 0;
+};
+
+struct ChangeCounts {
+  uint32_t created = 0, modified = 0, deleted = 0, renamed = 0;
+  uint32_t total() const { return created + modified + deleted + renamed; }
+};
+
+enum class Protection : uint8_t { kFull = 0, kUnprotected = 1 };
+
+struct StepInfo {
+  StepId id;
+  StepKind kind = StepKind::kCommand;
+  Protection protection = Protection::kFull;
+  std::string label;
+  Instant opened, closed;
+  ChangeCounts counts;
+  uint64_t copied_bytes = 0;    // what the store copied for it
+  uint64_t retained_bytes = 0;  // what the store keeps from being freed
+};
+
+// An edit that did not come through the interceptor. Rolling back `after` would lose it.
+struct Barrier {
+  StepId after;
+  Instant at;
+  std::vector<std::string> paths;  // empty: the whole tree (a watcher lost events)
+};
+
+// One entry of the history, oldest first: a step or a barrier.
+struct HistoryEntry {
+  std::optional<StepInfo> step;
+  std::optional<Barrier> barrier;
+};
+
+enum class ConflictKind : uint8_t {
+  kEdited,      // content or metadata changed since the step
+  kReplaced,    // another object has the name now
+  kMissing,     // the object is gone
+  kOccupied,    // a name that should be free is taken
+  kBarrier,     // a recorded external edit lies in between
+  kCorrupt,     // what was kept for this path fails its checksum or is missing
+  kBusy,        // a live writer has it open
+};
+std::string_view ConflictName(ConflictKind kind);
+
+struct Conflict {
+  ConflictKind kind;
+  std::string path;
+  std::string detail;
+};
+
+// What a rollback, redo, restore or recovery did, or with kDryRun would do.
+struct RewindReport {
+  std::vector<StepId> steps;         // in the order they were taken back (or redone)
+  std::vector<Change> changes;       // as seen by the project: what the rewind itself changed
+  std::vector<Conflict> conflicts;   // crossed by force, or kept as a person left them
+  std::vector<std::string> kept;     // directories that stay because they hold something unrecorded
+  std::vector<std::string> warnings;
+};
+
+// What opening a store found and did.
+struct RecoveryReport {
+  bool recovered = false;            // an interrupted step was rolled back or an ambient one promoted
+  std::optional<StepId> step;
+  bool interrupted_rewind = false;   // a killed rollback, redo or restore was undone
+  RewindReport rewind;
+};
+
+enum class Force : uint8_t { kNo, kYes };
+enum class DryRun : uint8_t { kNo, kYes };
+
+enum class SymlinkPolicy : uint8_t { kIgnore, kReadOnly, kReadWrite };
+enum class ExternalPolicy : uint8_t { kBarrier, kWarn };
+enum class Durability : uint8_t { kProcess, kPower };
+enum class GitignoreMode : uint8_t { kOff, kSkipIgnored };
+enum class OversizePolicy : uint8_t { kAsk, kRefuse, kUnprotected };
+enum class Compression : uint8_t { kOff, kBackground };
+
+struct Limits {
+  uint64_t max_copied_bytes = 1ull << 30;          // all steps together
+  uint64_t max_step_copied_bytes = 200ull << 20;   // one step
+  uint32_t max_steps = 100;
+  // Anchored bytes cost nothing until their last name in the project is gone; then they keep disk space from
+  // being freed. Budget: at most this many, and at most this share of what is free.
+  uint64_t max_retained_bytes = 64ull << 30;
+  uint32_t max_retained_percent_of_free = 50;
+};
+
+enum class SafeguardKind : uint8_t { kDeleteCount, kOverwriteLarge, kTruncateLarge, kRenameOver, kUndoLimit };
+std::string_view SafeguardName(SafeguardKind kind);
+
+// A threshold of nullopt switches that safeguard off.
+struct SafeguardConfig {
+  std::optional<uint32_t> delete_count;
+  std::optional<uint64_t> overwrite_bytes;
+  std::optional<uint64_t> truncate_bytes;
+  std::optional<uint32_t> rename_over_count;
+  std::chrono::milliseconds timeout{30'000};
+};
+
+struct SafeguardQuestion {
+  uint64_t id = 0;
+  SafeguardKind kind;
+  StepId step;
+  uint64_t amount = 0;                       // deletions so far plus this one, bytes, ...
+  std::vector<std::string> sample_paths;     // at most 20, the one that triggered last
+};
+
+enum class Decision : uint8_t { kAllow, kDeny };
+
+// Asked before the operation that would cross a threshold. Called on the thread of that operation with no lock
+// held; may block. Must be thread-safe.
+class SafeguardHandler {
+ public:
+  virtual ~SafeguardHandler() = default;
+  virtual Decision Decide(const SafeguardQuestion& question) = 0;
+};
+
+// Told about what happens by itself. Called with no lock held; must be quick and thread-safe.
+class UndoObserver {
+ public:
+  virtual ~UndoObserver() = default;
+  virtual void OnEvicted(const std::vector<StepId>&) {}
+  virtual void OnExternalModification(const Barrier&) {}
+  virtual void OnUnprotected(StepId, std::string_view /*why*/) {}
+};
+
+struct UndoOptions {
+  Limits limits;
+  OversizePolicy on_oversize = OversizePolicy::kAsk;
+  SafeguardConfig safeguards;
+  SymlinkPolicy symlinks = SymlinkPolicy::kReadWrite;
+  ExternalPolicy external = ExternalPolicy::kBarrier;
+  Durability durability = Durability::kProcess;
+  GitignoreMode gitignore = GitignoreMode::kOff;
+  Compression compression = Compression::kBackground;
+  std::chrono::milliseconds ambient_idle{5'000};
+  std::chrono::milliseconds ambient_max{60'000};
+  // How often an open step says "still alive"; zero: only with each record. Recovery tells a person's edits
+  // after a crash from the step's own writes by it.
+  std::chrono::milliseconds heartbeat{100};
+  const Clock* clock = nullptr;               // default: the system's
+  SafeguardHandler* safeguard_handler = nullptr;  // default: nobody to ask, so every question is denied
+  UndoObserver* observer = nullptr;
+};
+
+}  // namespace sandglass::undo

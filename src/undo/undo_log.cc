@@ -1,0 +1,430 @@
+#include "undo/undo_log.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "base/io.h"
+#include "undo/looker.h"
+#include "undo/reading.h"
+#include "undo/log_core.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr const char* kInProgress = "in_progress";
+
+UndoOptions WithDefaults(UndoOptions options, const Clock* clock) {
+  if (options.clock == nullptr) options.clock = clock;
+  return options;
+}
+
+}  // namespace
+
+LogCore::LogCore(std::unique_ptr<Place> place, const UndoOptions& options)
+    : place_(std::move(place)),
+      options_(WithDefaults(options, &system_clock_)),
+      observer_(options.observer != nullptr ? options.observer : &silent_observer_),
+      shadows_(*place_),
+      safeguards_(options.safeguards) {}
+
+LogCore::~LogCore() { StopThreads(); }
+
+Result<std::unique_ptr<LogCore>> LogCore::Open(const UndoPaths& paths, const UndoOptions& options) {
+  TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
+  std::unique_ptr<LogCore> core(new LogCore(std::move(place), options));
+  {
+    MutexLock lock(core->lifecycle_);
+    TRY(core->Start());
+  }
+  core->StartThreads();
+  return core;
+}
+
+Status LogCore::Start() {
+  TRY_ASSIGN(frame_, StoreFrame::Open(*place_));
+  TRY(RemoveTreeAt(frame_->store(), "shadows"));
+  TRY(objects_.Load(frame_->store()));
+  TRY(LoadRows());
+  TRY_ASSIGN(barriers_, ReadBarriers(frame_->store()));
+  if (options_.gitignore == GitignoreMode::kSkipIgnored) {
+    TRY_ASSIGN(gitignore_, GitignoreFilter::Load(place_->root.get()));
+  }
+  TRY(Recover());
+  if (options_.compression == Compression::kOff) return frame_->EmptyTrash();
+  return Ok();
+}
+
+Status LogCore::LoadRows() {
+  TRY_ASSIGN(steps_, ListSteps(frame_->steps()));
+  TRY_ASSIGN(redo_, ListSteps(frame_->redo()));
+  // The newest rollback is on top of the redo stack, and its number is the highest.
+  std::sort(redo_.begin(), redo_.end(), [](const StepRow& a, const StepRow& b) {
+    return std::strtoull(a.folder.c_str(), nullptr, 10) < std::strtoull(b.folder.c_str(), nullptr, 10);
+  });
+  for (const StepRow& row : steps_) next_order_ = std::max(next_order_, row.header.order + 1);
+  for (const StepRow& row : redo_) {
+    next_order_ = std::max(next_order_, row.header.order + 1);
+    next_redo_ = std::max<uint64_t>(next_redo_, std::strtoull(row.folder.c_str(), nullptr, 10) + 1);
+  }
+  return Ok();
+}
+
+// --- The open step.
+
+StepWriter* LogCore::current() const {
+  MutexLock lock(current_mutex_);
+  return current_.get();
+}
+
+void LogCore::SetCurrent(std::unique_ptr<StepWriter> writer) {
+  MutexLock lock(current_mutex_);
+  current_ = std::move(writer);
+}
+
+std::unique_ptr<StepWriter> LogCore::TakeCurrent() {
+  MutexLock lock(current_mutex_);
+  return std::move(current_);
+}
+
+std::optional<StepId> LogCore::OpenStepId() const {
+  MutexLock lock(current_mutex_);
+  if (current_ == nullptr) return std::nullopt;
+  return current_->header().id;
+}
+
+Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way) {
+  while (true) {
+    StepGate::Pass pass = gate_.Enter(way);
+    if (StepWriter* writer = current()) {
+      last_activity_ns_ = Now().ns;
+      return OpenedStep{std::move(pass), writer};
+    }
+    pass.Reset();
+    MutexLock lock(lifecycle_);
+    if (current() == nullptr) TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
+  }
+}
+
+StepId LogCore::NextId(const StepSpec& spec) const {
+  if (spec.id) return *spec.id;
+  int64_t lowest = 0, highest = 0;
+  for (const auto* rows : {&steps_, &redo_}) {
+    for (const StepRow& row : *rows) {
+      lowest = std::min(lowest, row.header.id.value);
+      highest = std::max(highest, row.header.id.value);
+    }
+  }
+  return {spec.kind == StepKind::kAmbient ? lowest - 1 : highest + 1};
+}
+
+JournalHeader LogCore::NewHeader(const StepSpec& spec, StepId id) {
+  return {.id = id,
+          .kind = spec.kind,
+          .order = next_order_,
+          .uid = RandomId(),
+          .reverses_uid = 0,
+          .opened_ns = Now().ns,
+          .boot_id = place_->boot_id,
+          .label = spec.label};
+}
+
+Result<StepId> LogCore::OpenStep(const StepSpec& spec) {
+  MutexLock lock(lifecycle_);
+  if (StepWriter* writer = current()) {
+    if (writer->header().kind != StepKind::kAmbient) {
+      return Error(Code::kBusy, fmt::format("step {} is still open", writer->header().id.value));
+    }
+    TRY(CloseLocked({}));
+  }
+  return OpenLocked(spec);
+}
+
+Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
+  const StepId id = NextId(spec);
+  const bool taken = std::any_of(steps_.begin(), steps_.end(), [&](const StepRow& row) { return row.header.id == id; });
+  if (taken) return Error(Code::kExists, fmt::format("there is a step {} already", id.value));
+  if (spec.kind != StepKind::kAmbient) TRY(SettleBetweenSteps());
+  StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  TRY(ClearRedo());
+  const StepWriterOptions writer_options{
+      .max_copied_bytes = options_.limits.max_step_copied_bytes, .durability = options_.durability, .shadows = &shadows_};
+  auto writer = StepWriter::Create(*place_, frame_->wal(), kInProgress, NewHeader(spec, id), writer_options);
+  if (!writer.ok()) {
+    (void)RemoveTreeAt(frame_->wal(), kInProgress);
+    return writer.error();
+  }
+  ++next_order_;
+  safeguards_.Reset(id);
+  last_activity_ns_ = Now().ns;
+  SetCurrent(std::move(*writer));
+  return id;
+}
+
+Result<std::vector<StepId>> LogCore::CloseStep(std::span<const ObjectRef> live_writers) {
+  MutexLock lock(lifecycle_);
+  if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
+  return CloseLocked(live_writers);
+}
+
+Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live_writers) {
+  StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  StepWriter& writer = *current();
+  TRY(SettleShadows(writer));
+  TRY(writer.DropUnchanged());
+  ChangeCounts counts;
+  {
+    TRY_ASSIGN(StepView view, StepView::Open(writer.files().dir()));
+    TRY(NoticeEdits(view));
+    TRY(NoteAfterStates(writer, view));
+    counts = view.Counts();
+  }
+  TRY(ShadowLiveWriters(live_writers));
+  TRY(Promote(writer, counts));
+  TakeCurrent();
+  ForgetFrozen();
+  pass.Reset();
+  return Evict();
+}
+
+Status LogCore::CloseAmbientLocked() {
+  StepWriter* writer = current();
+  if (writer == nullptr || writer->header().kind != StepKind::kAmbient) return Ok();
+  TRY(CloseLocked({}));
+  return Ok();
+}
+
+Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
+  TRY(objects_.Flush());
+  const int64_t now = Now().ns;
+  TRY(writer.Close(now, counts));
+  const std::string folder = fmt::format("{}", writer.header().id.value);
+  if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
+    return Error::FromErrno(errno, fmt::format("promote step {}", folder));
+  }
+  if (options_.durability == Durability::kPower) {
+    ::fsync(frame_->steps());
+    ::fsync(frame_->wal());
+  }
+  TRY_ASSIGN(auto summary, ReadJournalSummary(writer.files().dir(), "journal"));
+  steps_.push_back({folder, std::move(summary.header), summary.close, false});
+  return Ok();
+}
+
+// --- After-states.
+
+Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
+  Looker looker(*place_);
+  int64_t latest = 0;
+  for (const auto& [path, expected] : view.expected().map()) {
+    if (expected.object == kNoObject) continue;
+    const auto found = looker.At(path);
+    if (!found || found->id != expected.object) continue;  // another hand was faster: rollback will see it
+    objects_.Put(found->id, Signature::Of(found->stat));
+    latest = std::max(latest, found->stat.ctime_ns);
+    if (!expected.parent_only) TRY(writer.NoteAfter(found->id, found->stat.size));
+  }
+  WaitForNextTick(latest);
+  return Ok();
+}
+
+// Where the kernel stamps with its coarse clock, an edit right after the step could leave the same time stamp as the step's own
+// last change. Waiting for the next tick (4 to 10 ms, and only if something changed within this one) makes the stamp tell them apart.
+void LogCore::WaitForNextTick(int64_t latest_ctime_ns) const {
+  if (place_->abilities.fine_timestamps) return;
+  for (int i = 0; i < 100; ++i) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (now.tv_sec * 1'000'000'000LL + now.tv_nsec > latest_ctime_ns) return;
+    ::usleep(500);
+  }
+}
+
+Status LogCore::NoticeEdits(const StepView& view) {
+  if (steps_.empty()) return Ok();
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < view.journal().size(); ++i) {
+    auto record = view.journal().At(i);
+    if (!record.ok()) continue;
+    const auto* meta = std::get_if<MetaRecord>(&*record);
+    if (meta == nullptr) continue;
+    const auto signature = objects_.Find(meta->object);
+    const FileStat before{.mode = meta->meta.mode,
+                          .uid = meta->meta.uid,
+                          .gid = meta->meta.gid,
+                          .size = meta->meta.size,
+                          .mtime_ns = meta->meta.mtime_ns,
+                          .ctime_ns = meta->meta.ctime_ns};
+    if (signature && !signature->Matches(before)) paths.emplace_back(meta->path);
+  }
+  if (paths.empty()) return Ok();
+  return AddBarrier(std::move(paths));
+}
+
+Status LogCore::AddBarrier(std::vector<std::string> paths) {
+  Barrier barrier{.after = steps_.empty() ? StepId{0} : steps_.back().header.id, .at = Now(), .paths = std::move(paths)};
+  if (options_.external == ExternalPolicy::kBarrier && !steps_.empty()) {
+    barriers_.push_back(barrier);
+    TRY(WriteBarriers(frame_->store(), barriers_));
+  }
+  observer_->OnExternalModification(barrier);
+  return Ok();
+}
+
+Status LogCore::NoteExternalModification(std::span<const std::string> paths) {
+  MutexLock lock(lifecycle_);
+  return AddBarrier({paths.begin(), paths.end()});
+}
+
+// --- Live writers.
+
+Status LogCore::SettleShadows(StepWriter& writer) {
+  TRY_ASSIGN(auto changed, shadows_.Changed());
+  for (const ObjectId& id : changed) {
+    TRY_ASSIGN(std::string path, shadows_.PathOf(id));
+    if (path.empty()) continue;  // it lost its name: that operation took the shadow along, or nobody can see it
+    TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
+    TRY(writer.TouchMeta(object, path, TouchReason::kDirect));
+  }
+  for (const ObjectId& id : shadows_.All()) {
+    auto object = shadows_.Reopen(id);
+    if (!object.ok() || !MayHaveWriter(*object)) {
+      shadows_.Drop(id);
+      continue;
+    }
+    TRY(shadows_.Take(*object));  // still open: the next interval starts from here
+  }
+  return Ok();
+}
+
+Status LogCore::SettleBetweenSteps() {
+  TRY_ASSIGN(auto changed, shadows_.Changed());
+  if (changed.empty()) return Ok();
+  TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
+  // A changed shadow is adopted by the ambient step, so the writer must be watched on from here.
+  std::vector<Fd> fds;
+  std::vector<ObjectRef> live;
+  for (const ObjectId& id : changed) {
+    TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
+    live.push_back({object.fd.get(), {}});
+    fds.push_back(std::move(object.fd));
+  }
+  TRY(CloseLocked(live));
+  return Ok();
+}
+
+Status LogCore::ShadowLiveWriters(std::span<const ObjectRef> live_writers) {
+  for (const ObjectRef& ref : live_writers) {
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, ref.fd));
+    if (!object.stat.IsRegular() || !ProjectPathOf(*place_, object.fd.get()) || !MayHaveWriter(object)) continue;
+    if (Status taken = shadows_.Take(object); !taken.ok()) {
+      observer_->OnUnprotected(current()->header().id, taken.error().message());
+    }
+  }
+  return Ok();
+}
+
+Result<bool> LogCore::Tick() {
+  MutexLock lock(lifecycle_);
+  StepWriter* writer = current();
+  if (writer == nullptr || writer->header().kind != StepKind::kAmbient) return false;
+  const Instant now = Now();
+  const bool idle = now - Instant{last_activity_ns_} >= options_.ambient_idle;
+  const bool old = now - Instant{writer->header().opened_ns} >= options_.ambient_max;
+  if (!idle && !old) return false;
+  TRY(CloseLocked({}));
+  return true;
+}
+
+// --- Questions from the interceptor.
+
+bool LogCore::Ignores(std::string_view path, uint32_t mode) const {
+  if (S_ISLNK(mode) && options_.symlinks == SymlinkPolicy::kIgnore) return true;
+  return gitignore_ && gitignore_->Ignores(path, S_ISDIR(mode) ? PathKind::kDir : PathKind::kFile);
+}
+
+void LogCore::ForgetFrozen() {
+  MutexLock lock(frozen_mutex_);
+  frozen_.reset();
+}
+
+bool LogCore::IsFrozen(StepWriter& writer, ObjectId object) {
+  if (writer.HasAnchored(object)) return true;
+  MutexLock lock(frozen_mutex_);
+  if (!frozen_) frozen_ = CollectAnchored({frame_->steps(), frame_->redo()});
+  return frozen_->contains(object);
+}
+
+Status LogCore::Deny() {
+  MutexLock lock(lifecycle_);
+  if (current() == nullptr) return Ok();
+  TRY(AbortLocked());
+  return Ok();
+}
+
+Result<std::vector<HistoryEntry>> LogCore::History() {
+  MutexLock lock(lifecycle_);
+  return MergeHistory(steps_, barriers_);
+}
+
+uint32_t LogCore::RedoDepth() {
+  MutexLock lock(lifecycle_);
+  return static_cast<uint32_t>(redo_.size());
+}
+
+// --- The public face.
+
+UndoLog::UndoLog(std::unique_ptr<LogCore> core)
+    : core_(std::move(core)), interceptor_(std::make_unique<Interceptor>(*core_)) {}
+UndoLog::~UndoLog() = default;
+
+Result<std::unique_ptr<UndoLog>> UndoLog::Open(const UndoPaths& paths, const UndoOptions& options) {
+  TRY_ASSIGN(auto core, LogCore::Open(paths, options));
+  return std::unique_ptr<UndoLog>(new UndoLog(std::move(core)));
+}
+
+Status UndoLog::Discard(const UndoPaths& paths) {
+  TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
+  const int store = place->store.get();
+  Fd lock(::openat(store, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Error(Code::kLocked, "another Sandglass is using this project's undo store; end it or try again later");
+  }
+  for (const std::string& name : ListNames(store)) {
+    if (name != "lock") TRY(RemoveTreeAt(store, name.c_str()));
+  }
+  return ReplaceFileAt(store, "version", fmt::format("{}\n", kFormatVersion));
+}
+
+const RecoveryReport& UndoLog::recovery() const { return core_->recovery(); }
+const StoreAbilities& UndoLog::abilities() const { return core_->place().abilities; }
+const CaptureStats& UndoLog::stats() const { return core_->place().stats; }
+Interceptor& UndoLog::interceptor() { return *interceptor_; }
+Result<StepId> UndoLog::OpenStep(const StepSpec& spec) { return core_->OpenStep(spec); }
+Result<std::vector<StepId>> UndoLog::CloseStep(std::span<const ObjectRef> live) { return core_->CloseStep(live); }
+Result<RewindReport> UndoLog::AbortStep() { return core_->AbortStep(); }
+Result<bool> UndoLog::Tick() { return core_->Tick(); }
+std::optional<StepId> UndoLog::open_step() const { return core_->OpenStepId(); }
+Result<RewindReport> UndoLog::Rollback(uint32_t count, Force force) { return core_->Rollback(count, force); }
+Result<RewindReport> UndoLog::PlanRollback(uint32_t count) const { return core_->PlanRollback(count); }
+Result<RewindReport> UndoLog::Redo(uint32_t count, Force force) { return core_->Redo(count, force); }
+Result<RewindReport> UndoLog::PlanRedo(uint32_t count) const { return core_->PlanRedo(count); }
+uint32_t UndoLog::redo_depth() const { return core_->RedoDepth(); }
+Result<RewindReport> UndoLog::Restore(StepId step, std::span<const std::string> paths, Force force) {
+  return core_->Restore(*this, step, paths, force);
+}
+Status UndoLog::NoteExternalModification(std::span<const std::string> paths) {
+  return core_->NoteExternalModification(paths);
+}
+Result<std::vector<HistoryEntry>> UndoLog::History() const { return core_->History(); }
+Result<std::vector<Change>> UndoLog::Changes(StepId step) const { return ReadChanges(core_->place(), step); }
+Result<std::string> UndoLog::Diff(StepId step) const { return ReadDiff(core_->place(), step); }
+void UndoLog::WaitForBackground() { core_->WaitForBackground(); }
+
+}  // namespace sandglass::undo

@@ -1,0 +1,121 @@
+// UndoLog: one project's steps and the store that keeps them.
+//
+//   TRY_ASSIGN(auto log, UndoLog::Open({.project = "/home/me/app", .store = store}, options));   // recovers first
+//   TRY_ASSIGN(StepId id, log->OpenStep({.label = "make"}));
+//   ... bridges call Interceptor(*log) ...
+//   TRY(log->CloseStep());
+//   TRY_ASSIGN(RewindReport report, log->Rollback(1, Force::kNo));
+//
+// One UndoLog owns the store (a lock file says so: kLocked otherwise); readers use StoreReader beside it. Thread-safe. Rollback,
+// Redo and Restore refuse with kBusy while a step is open. docs/formats/undo.md describes the store.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "undo/capture_stats.h"
+#include "undo/interceptor.h"
+#include "undo/types.h"
+
+namespace sandglass::undo {
+
+struct UndoPaths {
+  std::string project;
+  std::string store;      // "": StoreLocationFor(project)
+};
+
+// How the store can keep content of this project, as found at open.
+struct StoreAbilities {
+  bool handles = false;       // objects have identities that survive renames and reuse of inode numbers
+  bool links = false;         // an inode can be linked from the project into the store
+  bool reflinks = false;      // FICLONE works
+  bool leases = false;        // F_SETLEASE works
+  bool exchange = false;      // RENAME_EXCHANGE between project and store works
+  bool fine_timestamps = false;  // two changes never share a ctime once it was looked at
+  std::string file_system;
+};
+
+class LogCore;
+struct Place;
+
+class UndoLog {
+ public:
+  // kVersion: the store has another format; OpenWith Discard() first. kLocked: in use. kConflict: the store belongs to another project
+  // or the project was replaced. kUnsupported: the place cannot be protected (the message says why).
+  static Result<std::unique_ptr<UndoLog>> Open(const UndoPaths& paths, const UndoOptions& options = {});
+  // Wipes the store, whatever its version, and leaves an empty one of the current version. The project is not touched.
+  static Status Discard(const UndoPaths& paths);
+  ~UndoLog();
+
+  const RecoveryReport& recovery() const;
+  const StoreAbilities& abilities() const;
+  // How often each way of keeping content was used since Open.
+  const CaptureStats& stats() const;
+  Interceptor& interceptor();
+
+  // kBusy: one is open already. Closes an ambient step first. Empties the redo stack.
+  Result<StepId> OpenStep(const StepSpec& spec);
+  // Promotes the open step; `live_writers` are descriptors (any kind) of objects that a process may still write to.
+  // Returns what was evicted to stay within the limits. On failure the step stays open.
+  Result<std::vector<StepId>> CloseStep(std::span<const ObjectRef> live_writers = {});
+  // Takes back everything that the open step did and forgets it.
+  Result<RewindReport> AbortStep();
+  // Closes an ambient step that has been idle too long; call it from a timer. True: one was closed.
+  Result<bool> Tick();
+  std::optional<StepId> open_step() const;
+
+  // Takes back the newest `count` steps that changed something (steps without changes in between go along).
+  // kConflict: a person's edit is in the way; the error lists the paths, nothing was touched. PlanRollback has the details.
+  Result<RewindReport> Rollback(uint32_t count, Force force = Force::kNo);
+  Result<RewindReport> PlanRollback(uint32_t count) const;   // dry run: changes and conflicts
+  Result<RewindReport> Redo(uint32_t count, Force force = Force::kNo);
+  Result<RewindReport> PlanRedo(uint32_t count) const;
+  uint32_t redo_depth() const;
+  // Brings single paths (folders with all below) back to what they were before `step`, as a new step of kind api.
+  Result<RewindReport> Restore(StepId step, std::span<const std::string> paths, Force force = Force::kNo);
+
+  // A watcher saw an edit that no bridge made. No paths: it lost track, so everything may have changed.
+  Status NoteExternalModification(std::span<const std::string> paths);
+
+  Result<std::vector<HistoryEntry>> History() const;
+  Result<std::vector<Change>> Changes(StepId step) const;
+  Result<std::string> Diff(StepId step) const;
+
+  // Waits until background compression and clean-up have nothing left to do.
+  void WaitForBackground();
+
+
+ private:
+  explicit UndoLog(std::unique_ptr<LogCore> core);
+  std::unique_ptr<LogCore> core_;
+  std::unique_ptr<Interceptor> interceptor_;
+};
+
+// Reads a store without owning it, also while an UndoLog does.
+class StoreReader {
+ public:
+  // kNotFound: there is no store yet. kVersion.
+  static Result<StoreReader> Open(const UndoPaths& paths);
+  StoreReader(StoreReader&&) noexcept;
+  StoreReader& operator=(StoreReader&&) noexcept;
+  ~StoreReader();
+
+  Result<std::vector<HistoryEntry>> History() const;
+  Result<std::vector<Change>> Changes(StepId step) const;
+  Result<std::string> Diff(StepId step) const;
+  // A step as a readable manifest (JSON).
+  Result<std::string> Show(StepId step) const;
+
+ private:
+  explicit StoreReader(std::unique_ptr<Place> place);
+  std::unique_ptr<Place> place_;
+};
+
+// Where a project's store goes: the state folder when its file system and mount are the project's, else a hidden folder
+// beside the project.
+Result<std::string> StoreLocationFor(const std::string& project);
+
+}  // namespace sandglass::undo

@@ -1,0 +1,27 @@
+// Verify: may a step be taken back? Looks only; changes nothing.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "undo/objects_table.h"
+#include "undo/place.h"
+#include "undo/shadows.h"
+#include "undo/step_files.h"
+#include "undo/step_view.h"
+#include "undo/types.h"
+
+namespace sandglass::undo {
+
+// Where the project differs from what the step left behind, path by path: someone else's edits. `later` are paths that newer steps
+// (about to be taken back first) touched: they are not looked at.
+std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects, const StepView& view, const Shadows& shadows,
+                                const PathMap<Expected>* later = nullptr);
+
+// What the step kept and can no longer give back: missing files, failed checksums.
+std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files);
+
+// Objects of an interrupted step that changed after `cutoff_ns`: a person's, to be kept.
+std::vector<ObjectId> FindLateChanges(const Place& place, const StepView& view, int64_t cutoff_ns);
+
+}  // namespace sandglass::undo

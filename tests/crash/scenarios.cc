@@ -1,0 +1,266 @@
+#include "tests/crash/scenarios.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/io.h"
+#include "tests/crash/works.h"
+
+namespace sandglass::crash {
+namespace {
+
+using undo::UndoOptions;
+
+constexpr auto kUnseen = undo::WriteVisibility::kUnseen;
+
+// Runs one after the other up to the first that fails.
+template <class... Parts>
+std::function<Status(Stage&)> InTurn(Parts... parts) {
+  return [=](Stage& stage) -> Status {
+    Status last = Ok();
+    static_cast<void>(((last = parts(stage), last.ok()) && ...));
+    return last;
+  };
+}
+
+auto StepOf(int64_t id, Work work) {
+  return [=](Stage& stage) { return stage.Step(id, work); };
+}
+auto RollbackOf(uint32_t count) {
+  return [=](Stage& stage) { return stage.Rollback(count); };
+}
+auto RedoOf(uint32_t count) {
+  return [=](Stage& stage) { return stage.Redo(count); };
+}
+const auto kThreeSteps = [](Stage& stage) -> Status {
+  TRY(stage.Step(1, MixedWork));
+  TRY(stage.Step(2, SecondWork));
+  return stage.Step(3, ThirdWork);
+};
+
+// Each work three times: while it happens, while it is taken back, while it is redone.
+void AddWorks(std::vector<Scenario>& all) {
+  for (const WorkRow& row : AllWorks()) {
+    const std::string name(row.name);
+    const std::string about(row.about);
+    all.push_back({.name = name, .about = about, .run = StepOf(1, row.work)});
+    if (row.name == "empty") continue;
+    all.push_back({.name = name + ".rollback",
+                   .about = about + ": taken back",
+                   .setup = StepOf(1, row.work),
+                   .run = RollbackOf(1)});
+    all.push_back({.name = name + ".redo",
+                   .about = about + ": redone",
+                   .setup = InTurn(StepOf(1, row.work), RollbackOf(1)),
+                   .run = RedoOf(1)});
+  }
+}
+
+Status AmbientThenStep(Stage& stage) {
+  stage.Say("ambient -1");
+  TRY(stage.Do(SecondWork));
+  TRY(stage.OpenStep(1));
+  TRY(stage.SayState());  // the ambient step is closed; step 1 is open and has changed nothing
+  TRY(stage.Do(
+      [](ProjectOps& ops, const Means&) { return ops.WriteNew("after.txt", "in a step"); }));
+  return stage.CloseStep();
+}
+
+Status MixedThenAbort(Stage& stage) {
+  TRY(stage.OpenStep(1));
+  TRY(stage.Do(MixedWork));
+  return stage.AbortStep();
+}
+
+// The third deletion is refused, and with it the step.
+Status DeniedDeletions(Stage& stage) {
+  TRY(stage.OpenStep(1));
+  TRY(stage.Do([](ProjectOps& ops, const Means&) { return ops.WriteNew("new.txt", "goes too"); }));
+  Status last = Ok();
+  for (const char* path : {"README.md", "data/large.bin", "src/main.cc", "misc/tool"}) {
+    last = stage.ops().Unlink(path);
+    if (!last.ok()) break;
+  }
+  if (last.ok()) return Error{Code::kInvalid, "the safeguard let four deletions pass"};
+  if (last.error().code() != Code::kDenied) return stage.Refuse(last.error());
+  return stage.log().open_step() ? stage.AbortStep() : stage.SayState();
+}
+
+// What does not fit is refused; the rest of the step stands.
+Status OversizeRefused(Stage& stage) {
+  TRY(stage.OpenStep(1));
+  TRY(stage.Do([](ProjectOps& ops, const Means&) { return ops.Overwrite("README.md", "fits"); }));
+  const Status big = stage.ops().WriteAt("data/large.bin", 5, "does not fit", kUnseen);
+  if (big.ok()) return Error{Code::kInvalid, "more was copied than the limit allows"};
+  if (big.error().code() != Code::kLimit) return stage.Refuse(big.error());
+  return stage.CloseStep();
+}
+
+Status Write(int fd, std::string_view text) {
+  return WriteFully(fd, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+}
+
+// A descriptor that outlives its step: what it writes in the next one belongs to that.
+Status LiveWriter(Stage& stage) {
+  TRY(stage.OpenStep(1));
+  Result<Fd> opened = stage.ops().OpenFile("data/table.csv", O_WRONLY, kUnseen);
+  if (!opened.ok()) return stage.Refuse(opened.error());
+  const Fd file = std::move(opened).value();
+  TRY(stage.Do([&](ProjectOps&, const Means&) { return Write(file.get(), "in the first step"); }));
+  const undo::ObjectRef writer{file.get(), "data/table.csv"};
+  TRY(stage.CloseStep({&writer, 1}));
+  TRY(stage.OpenStep(2));
+  TRY(stage.Do([&](ProjectOps&, const Means&) { return Write(file.get(), "in the second step"); }));
+  return stage.CloseStep();
+}
+
+Status CompressedStep(Stage& stage) {
+  TRY(stage.Step(1, PackedWork));
+  stage.log().WaitForBackground();
+  return stage.SayState();
+}
+
+void Background(UndoOptions& options) { options.compression = undo::Compression::kBackground; }
+void TwoSteps(UndoOptions& options) { options.limits.max_steps = 2; }
+void FewBytes(UndoOptions& options) { options.limits.max_copied_bytes = 30'000; }
+void SmallStep(UndoOptions& options) {
+  options.limits.max_step_copied_bytes = 50'000;
+  options.on_oversize = undo::OversizePolicy::kRefuse;
+}
+void Guarded(UndoOptions& options) { options.safeguards.delete_count = 2; }
+void PowerSafe(UndoOptions& options) { options.durability = undo::Durability::kPower; }
+
+void AddSteps(std::vector<Scenario>& all) {
+  all.push_back({.name = "first_open", .about = "a store is made", .store = StoreBefore::kMissing});
+  all.push_back({.name = "open", .about = "a store with steps is opened", .setup = kThreeSteps});
+  all.push_back(
+      {.name = "three_steps", .about = "steps closed one after the other", .run = kThreeSteps});
+  all.push_back(
+      {.name = "ambient", .about = "changes outside of any step", .run = AmbientThenStep});
+  all.push_back({.name = "abort", .about = "a step given up", .run = MixedThenAbort});
+  all.push_back({.name = "safeguard_deny",
+                 .about = "a step that a safeguard ends",
+                 .run = DeniedDeletions,
+                 .configure = Guarded});
+  all.push_back({.name = "oversize_refused",
+                 .about = "a copy that the limit refuses",
+                 .run = OversizeRefused,
+                 .configure = SmallStep});
+  all.push_back(
+      {.name = "live_writer", .about = "a descriptor kept over two steps", .run = LiveWriter});
+  all.push_back({.name = "power_safe",
+                 .about = "a bit of everything, durable against power loss",
+                 .run = StepOf(1, MixedWork),
+                 .configure = PowerSafe});
+  all.push_back({.name = "power_safe.rollback",
+                 .about = "the same, taken back",
+                 .setup = StepOf(1, MixedWork),
+                 .run = RollbackOf(1),
+                 .configure = PowerSafe});
+}
+
+void AddHistories(std::vector<Scenario>& all) {
+  all.push_back({.name = "rollback_three",
+                 .about = "three steps taken back at once",
+                 .setup = kThreeSteps,
+                 .run = RollbackOf(3)});
+  all.push_back({.name = "rollback_one_by_one",
+                 .about = "three steps taken back one by one",
+                 .setup = kThreeSteps,
+                 .run = InTurn(RollbackOf(1), RollbackOf(1), RollbackOf(1))});
+  all.push_back({.name = "redo_three",
+                 .about = "three steps redone at once",
+                 .setup = InTurn(kThreeSteps, RollbackOf(3)),
+                 .run = RedoOf(3)});
+  all.push_back({.name = "step_drops_redo",
+                 .about = "a new step empties the redo stack",
+                 .setup = InTurn(kThreeSteps, RollbackOf(2)),
+                 .run = StepOf(7, [](ProjectOps& ops, const Means&) {
+                   return ops.WriteNew("new.txt", "instead");
+                 })});
+  all.push_back(
+      {.name = "restore",
+       .about = "single paths brought back",
+       .setup = kThreeSteps,
+       .run = [](Stage& stage) { return stage.Restore(1, {"README.md", "src/util.cc", "tree"}); }});
+  all.push_back(
+      {.name = "restore_large",
+       .about = "large files brought back",
+       .setup = InTurn(StepOf(1, LargeWork), StepOf(2, SecondWork)),
+       .run = [](Stage& stage) { return stage.Restore(1, {"data", "tree/two/sub/big"}); }});
+}
+
+void AddUpkeep(std::vector<Scenario>& all) {
+  const auto two_steps = InTurn(StepOf(1, LargeWork), StepOf(2, SecondWork));
+  all.push_back({.name = "eviction",
+                 .about = "the oldest step goes when there are too many",
+                 .setup = two_steps,
+                 .run = InTurn(StepOf(3, PackedWork), StepOf(4, ThirdWork)),
+                 .configure = TwoSteps,
+                 .eviction = Eviction::kOldest});
+  all.push_back(
+      {.name = "eviction_by_size",
+       .about = "the oldest step goes when too much is copied",
+       .setup = StepOf(1, [](ProjectOps& ops,
+                             const Means&) { return ops.Overwrite("data/table.csv", "short"); }),
+       .run = StepOf(2,
+                     [](ProjectOps& ops, const Means&) -> Status {
+                       TRY(ops.WriteAt("data/large.bin", 100'000, "announced",
+                                       undo::WriteVisibility::kAnnounced));
+                       return ops.Overwrite("src/main.cc", "short");
+                     }),
+       .configure = FewBytes,
+       .eviction = Eviction::kOldest});
+  all.push_back({.name = "compression",
+                 .about = "a closed step is compressed",
+                 .run = CompressedStep,
+                 .configure = Background});
+  all.push_back({.name = "compression.rollback",
+                 .about = "a compressed step is taken back",
+                 .setup = CompressedStep,
+                 .run = RollbackOf(1),
+                 .configure = Background});
+}
+
+// Recovery that is killed itself. The number is how far the other scenario got.
+void AddRecoveries(std::vector<Scenario>& all) {
+  const auto add = [&](std::string_view base, uint32_t percent) {
+    all.push_back({.name = fmt::format("recovery.{}.{}", base, percent),
+                   .about = fmt::format("opened after {} was killed at {} %", base, percent),
+                   .after_crash_of = std::string(base),
+                   .crash_percent = percent});
+  };
+  add("mixed", 50);
+  add("mixed", 95);
+  add("remove_tree", 80);
+  add("truncate_open_large", 80);
+  add("rename_folder", 70);
+  add("hard_links", 75);
+  add("metadata", 80);
+  add("ambient", 40);
+  add("mixed.rollback", 30);
+  add("mixed.rollback", 70);
+  add("mixed.redo", 50);
+  add("large.rollback", 60);
+  add("rollback_three", 60);
+  add("redo_three", 60);
+  add("restore", 60);
+  add("abort", 85);
+  add("eviction", 60);
+}
+
+}  // namespace
+
+std::vector<Scenario> AllScenarios() {
+  std::vector<Scenario> all;
+  AddWorks(all);
+  AddSteps(all);
+  AddHistories(all);
+  AddUpkeep(all);
+  AddRecoveries(all);
+  return all;
+}
+
+}  // namespace sandglass::crash

@@ -1,0 +1,75 @@
+#include "tests/model/external_edit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/io.h"
+
+namespace sandglass::model {
+namespace {
+
+Status AppendTo(const std::string& path) {
+  const Fd file(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!file.valid()) return Error::FromErrno(errno, "open");
+  return WriteFully(file.get(), AsBytes("a person's line\n"));
+}
+
+// Same size, and mostly the same tick of a coarse clock: only the bytes tell.
+Status FlipByte(const std::string& path) {
+  const Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.valid()) return Error::FromErrno(errno, "open");
+  uint8_t byte = 0;
+  TRY_ASSIGN(size_t count, PReadFully(file.get(), {&byte, 1}, 0));
+  if (count == 0) return AppendTo(path);
+  byte ^= 0x5a;
+  return PWriteFully(file.get(), {&byte, 1}, 0);
+}
+
+Status Remove(const std::string& path) {
+  return unlink(path.c_str()) == 0 ? Ok() : Error::FromErrno(errno, "unlink");
+}
+
+// As editors save: a new file renamed over the old one.
+Status Replace(const std::string& path) {
+  const std::string fresh = path + "~";
+  const Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file.valid()) return Error::FromErrno(errno, "open");
+  TRY(WriteFully(file.get(), AsBytes("a person's version\n")));
+  return rename(fresh.c_str(), path.c_str()) == 0 ? Ok() : Error::FromErrno(errno, "rename");
+}
+
+Status ChangeMode(const std::string& path) {
+  struct stat st;
+  if (stat(path.c_str(), &st) != 0) return Error::FromErrno(errno, "stat");
+  return chmod(path.c_str(), (st.st_mode & 07777) ^ 0010) == 0 ? Ok()
+                                                               : Error::FromErrno(errno, "chmod");
+}
+
+struct EditKind {
+  const char* name;
+  Status (*edit)(const std::string& path);
+};
+constexpr std::array<EditKind, 5> kEdits = {{
+    {"append", AppendTo},
+    {"flip a byte", FlipByte},
+    {"remove", Remove},
+    {"replace", Replace},
+    {"chmod", ChangeMode},
+}};
+
+}  // namespace
+
+Result<const char*> EditFromOutside(const std::string& absolute_path, Dice& dice) {
+  const EditKind& kind = kEdits[dice.Below(kEdits.size())];
+  TRY(kind.edit(absolute_path));
+  return kind.name;
+}
+
+}  // namespace sandglass::model

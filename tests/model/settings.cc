@@ -1,0 +1,44 @@
+#include "tests/model/settings.h"
+
+#include <chrono>
+#include <cstdlib>
+
+namespace sandglass::model {
+namespace {
+
+std::string Text(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+uint64_t Number(const char* name, uint64_t otherwise) {
+  const std::string text = Text(name);
+  return text.empty() ? otherwise : std::strtoull(text.c_str(), nullptr, 10);
+}
+
+bool FullScale() { return Text("SANDGLASS_SCALE") == "full"; }
+
+// The bulk runs where it is fastest; what only other file systems do needs fewer sequences to show.
+uint64_t DefaultSequences(const std::string& file_system) {
+  if (!FullScale()) return 60;
+  return file_system == "tmpfs" || file_system.empty() ? 20'000 : 2'500;
+}
+
+}  // namespace
+
+Settings Settings::FromEnvironment() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  Settings settings;
+  settings.file_system = Text("SANDGLASS_TEST_FS");
+  settings.sequences = Number("SANDGLASS_MODEL_SEQUENCES", DefaultSequences(settings.file_system));
+  settings.seed =
+      Number("SANDGLASS_MODEL_SEED",
+             static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count()) *
+                 100'000);
+  settings.required = Number("SANDGLASS_MODEL_REQUIRE", FullScale() ? 1'000 : 0);
+  settings.shrink = Number("SANDGLASS_MODEL_SHRINK", 1) != 0;
+  settings.report = Text("SANDGLASS_MODEL_REPORT");
+  return settings;
+}
+
+}  // namespace sandglass::model

@@ -1,0 +1,257 @@
+// Edits that a watcher reports, and how they stop a rollback (EB-01..06, EB-08). Edits that nobody reports: conflict_test.cc.
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/undo/forked.h"
+#include "tests/undo/undo_fixture.h"
+
+namespace sandglass::undo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class UndoBarrier : public UndoTest {
+ protected:
+  void SetUp() override {
+    options_.observer = &observer_;
+    StartWith(test::SmallTree);
+  }
+
+  void Note(const std::vector<std::string>& paths) {
+    EXPECT_OK(log().NoteExternalModification(paths));
+  }
+  StepId OverwriteInStep(const std::string& path, const std::string& content) {
+    return InStep([&] { EXPECT_OK(ops().Overwrite(path, content)); });
+  }
+  // The rollback is refused because of a barrier at `path`, and nothing is touched.
+  void ExpectBlocked(uint32_t count, std::string_view path) {
+    const TreeSnapshot before = Snapshot();
+    EXPECT_CODE(log().Rollback(count), Code::kConflict);
+    ExpectTree(before);
+    Result<RewindReport> plan = log().PlanRollback(count);
+    ASSERT_OK(plan);
+    EXPECT_TRUE(HasConflict(plan->conflicts, ConflictKind::kBarrier, path))
+        << ::testing::PrintToString(Lines(plan->conflicts));
+  }
+
+  RecordingObserver observer_;
+};
+
+TEST_F(UndoBarrier, EB_01_AnExternalWriteIsToldWithItsPaths) {
+  const StepId step = OverwriteInStep("small.txt", "1");
+  workspace().WriteFile("notes.txt", "by a person");
+  Note({"notes.txt", "src/main.rs"});
+  ASSERT_THAT(observer_.external(), SizeIs(1));
+  EXPECT_THAT(observer_.external()[0].paths, ElementsAre("notes.txt", "src/main.rs"));
+  EXPECT_EQ(observer_.external()[0].after, step);
+}
+
+TEST_F(UndoBarrier, EB_02_RollbackAcrossABarrierIsRefusedAndNamesIt) {
+  OverwriteInStep("small.txt", "1");
+  Note({"small.txt"});
+  ExpectBlocked(1, "small.txt");
+  const Result<RewindReport> refused = log().Rollback(1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("small.txt"));
+  EXPECT_THAT(Steps(), SizeIs(1)) << "nothing was popped";
+}
+
+TEST_F(UndoBarrier, EB_03_ForceCrossesTheBarrierAndSaysSo) {
+  const TreeSnapshot before = Snapshot();
+  OverwriteInStep("small.txt", "1");
+  Note({"small.txt"});
+  const RewindReport report = RollBack(1, Force::kYes);
+  ExpectTree(before);
+  EXPECT_TRUE(HasConflict(report.conflicts, ConflictKind::kBarrier, "small.txt"));
+  EXPECT_THAT(Barriers(), IsEmpty()) << "a barrier that was crossed is gone";
+}
+
+TEST_F(UndoBarrier, EB_04_TheBarrierIsSeenInTheHistory) {
+  FakeClock clock;
+  options_.clock = &clock;
+  OpenLog();
+  const StepId first = OverwriteInStep("small.txt", "1");
+  clock.Advance(std::chrono::seconds(7));
+  const Instant noted = clock.Now();
+  Note({"src/main.rs"});
+  const StepId second = OverwriteInStep("medium.txt", "2");
+
+  Result<std::vector<HistoryEntry>> history = log().History();
+  ASSERT_OK(history);
+  ASSERT_THAT(*history, SizeIs(3));
+  ASSERT_TRUE((*history)[0].step && (*history)[1].barrier && (*history)[2].step);
+  EXPECT_EQ((*history)[0].step->id, first);
+  EXPECT_EQ((*history)[1].barrier->after, first);
+  EXPECT_EQ((*history)[1].barrier->at, noted);
+  EXPECT_THAT((*history)[1].barrier->paths, ElementsAre("src/main.rs"));
+  EXPECT_EQ((*history)[2].step->id, second);
+}
+
+TEST_F(UndoBarrier, EB_04_ABarrierSurvivesReopening) {
+  OverwriteInStep("small.txt", "1");
+  Note({"small.txt"});
+  OpenLog();
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  ExpectBlocked(1, "small.txt");
+}
+
+TEST_F(UndoBarrier, EB_05_TheProjectsOwnWritesMakeNoBarrier) {
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "1"));
+    EXPECT_OK(ops().RemoveTree("src"));
+  });
+  EXPECT_OK(ops().WriteNew("ambient.txt", "2"));
+  InStep([&] { EXPECT_OK(ops().Rename("small.txt", "s.txt")); });
+  RollBack();
+  RedoSteps();
+  RollBack();
+  EXPECT_THAT(Barriers(), IsEmpty());
+  EXPECT_THAT(observer_.external(), IsEmpty());
+  EXPECT_OK(log().Rollback(2));
+}
+
+TEST_F(UndoBarrier, EB_06_EachBarrierIsListedAndTheNearestBlocks) {
+  const TreeSnapshot original = Snapshot();
+  const StepId first = OverwriteInStep("small.txt", "1");
+  Note({"small.txt"});
+  Note({"large.bin"});
+  const TreeSnapshot after_first = Snapshot();
+  const StepId second = OverwriteInStep("medium.txt", "2");
+  Note({"medium.txt"});
+  const TreeSnapshot after_second = Snapshot();
+  OverwriteInStep("run.sh", "3");
+
+  ASSERT_THAT(Barriers(), SizeIs(3));
+  EXPECT_EQ(Barriers()[0].after, first);
+  EXPECT_EQ(Barriers()[1].after, first);
+  EXPECT_EQ(Barriers()[2].after, second);
+
+  ExpectBlocked(2, "medium.txt");
+  RollBack(1);
+  ExpectTree(after_second);
+  ExpectBlocked(1, "medium.txt");
+  RollBack(1, Force::kYes);
+  ExpectTree(after_first);
+  ExpectBlocked(1, "small.txt");
+  RollBack(1, Force::kYes);
+  ExpectTree(original);
+}
+
+TEST_F(UndoBarrier, EB_08_UnderPolicyWarnAnExternalWriteIsToldButBlocksNothing) {
+  options_.external = ExternalPolicy::kWarn;
+  OpenLog();
+  const TreeSnapshot before = Snapshot();
+  OverwriteInStep("small.txt", "1");
+  Note({"small.txt"});
+  EXPECT_THAT(observer_.external(), SizeIs(1));
+  EXPECT_THAT(Barriers(), IsEmpty());
+  RollBack();
+  ExpectTree(before);
+}
+
+// Beyond the founding list: which barrier concerns which step.
+
+TEST_F(UndoBarrier, ABarrierElsewhereDoesNotBlock) {
+  const TreeSnapshot before = Snapshot();
+  OverwriteInStep("small.txt", "1");
+  Note({"medium.txt", "src/components/app.rs", "small.txt.orig"});
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoBarrier, ABarrierAboveAChangedPathBlocks) {
+  OverwriteInStep("src/components/app.rs", "1");
+  Note({"src"});
+  const TreeSnapshot before = Snapshot();
+  EXPECT_CODE(log().Rollback(1), Code::kConflict);
+  ExpectTree(before);
+}
+
+TEST_F(UndoBarrier, ABarrierBeneathAChangedDirectoryBlocks) {
+  InStep([&] { EXPECT_OK(ops().Rename("src", "lib")); });
+  Note({"lib/components/app.rs"});
+  const TreeSnapshot before = Snapshot();
+  EXPECT_CODE(log().Rollback(1), Code::kConflict);
+  ExpectTree(before);
+}
+
+TEST_F(UndoBarrier, ABarrierWithoutPathsBlocksEverything) {
+  OverwriteInStep("small.txt", "1");
+  Note({});
+  const TreeSnapshot before = Snapshot();
+  EXPECT_CODE(log().Rollback(1), Code::kConflict);
+  ExpectTree(before);
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_THAT(Barriers()[0].paths, IsEmpty());
+}
+
+TEST_F(UndoBarrier, RedoObeysBarriers) {
+  OverwriteInStep("small.txt", "1");
+  const TreeSnapshot after = Snapshot();
+  RollBack();
+  Note({"small.txt"});
+  const TreeSnapshot now = Snapshot();
+  EXPECT_CODE(log().Redo(1), Code::kConflict);
+  ExpectTree(now);
+  RedoSteps(1, Force::kYes);
+  ExpectTree(after);
+}
+
+TEST_F(UndoBarrier, AnEditFoundByTheNextStepBecomesABarrierToo) {
+  const StepId first = OverwriteInStep("small.txt", "1");
+  workspace().WriteFile("small.txt", "by a person, unseen by any watcher");
+  OverwriteInStep("small.txt", "2");
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_EQ(Barriers()[0].after, first);
+  EXPECT_THAT(Barriers()[0].paths, ElementsAre("small.txt"));
+  EXPECT_THAT(observer_.external(), SizeIs(1));
+}
+
+// An observer that asks the log a question, as a session does to show the history.
+class AskingObserver final : public UndoObserver {
+ public:
+  void OnExternalModification(const Barrier&) override { Ask(); }
+  void OnEvicted(const std::vector<StepId>&) override { Ask(); }
+
+  UndoLog* log = nullptr;
+  int answers = 0;
+
+ private:
+  void Ask() {
+    if (log != nullptr && log->History().ok()) ++answers;
+    if (log != nullptr) (void)log->open_step();
+  }
+};
+
+TEST_F(UndoBarrier, AnObserverMayAskTheLog) {
+  CloseLog();
+  RunForked([&] {
+    ::alarm(20);  // a lock held during the call would never be given back
+    AskingObserver observer;
+    options_.observer = &observer;
+    options_.limits.max_steps = 1;
+    OpenLog();
+    observer.log = &log();
+    OverwriteInStep("small.txt", "1");
+    Note({"medium.txt"});
+    OverwriteInStep("small.txt", "2");
+    EXPECT_EQ(observer.answers, 2);
+    observer.log = nullptr;
+    CloseLog();
+  });
+}
+
+TEST_F(UndoBarrier, ABarrierPathThatLeavesTheProjectIsRefused) {
+  OverwriteInStep("small.txt", "1");
+  const std::vector<std::string> outside = {"../store/version"};
+  EXPECT_CODE(log().NoteExternalModification(outside), Code::kOutsideRoot);
+  EXPECT_THAT(Barriers(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace sandglass::undo

@@ -1,0 +1,251 @@
+// Several threads of a bridge in one step: whatever the order, the rollback is exact. Meant for ThreadSanitizer too.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/undo/undo_fixture.h"
+
+namespace sandglass::undo {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr int kThreads = 4;
+constexpr int kRounds = 60;
+
+class UndoConcurrency : public UndoTest {
+ protected:
+  void SetUp() override {
+    for (int thread = 0; thread < kThreads; ++thread) {
+      for (int i = 0; i < 10; ++i) workspace().WriteFile(Own(thread, i), Noise(2000, i));
+    }
+    for (int i = 0; i < 20; ++i) workspace().WriteFile(Shared(i), Noise(3000, i));
+    test::AgeTree(workspace().project());
+    OpenLog();
+  }
+
+  static std::string Own(int thread, int i) { return fmt::format("own{}/{}.txt", thread, i); }
+  static std::string Shared(int i) { return fmt::format("shared/{}.txt", i); }
+
+  static void Run(const std::function<void(int thread)>& body) {
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) threads.emplace_back(body, thread);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // One change among files that only this thread uses; each must work.
+  void ChangeOwn(int thread, int round) {
+    const std::string path = Own(thread, round % 10);
+    const std::string made = fmt::format("own{}/made{}.txt", thread, round);
+    EXPECT_OK(ops().WriteNew(made, "new"));
+    EXPECT_OK(ops().Overwrite(path, fmt::format("round {}", round)));
+    EXPECT_OK(ops().Rename(made, path));
+    EXPECT_OK(ops().Chmod(path, 0600 + static_cast<mode_t>(round % 8)));
+    if (round % 3 == 0) {
+      EXPECT_OK(ops().Unlink(path));
+      EXPECT_OK(ops().WriteNew(path, "again"));
+    }
+  }
+
+  // One change in the directory and to the files that all threads use. Another may have been quicker: then the system call
+  // fails, and that is no one's fault. Returns whether it worked.
+  bool ChangeShared(std::mt19937& random) {
+    const std::string path = Shared(static_cast<int>(random() % 20));
+    const std::string other = Shared(static_cast<int>(random() % 20));
+    switch (random() % 7) {
+      case 0:
+        return ops().WriteNew(path, "created by one of many").ok();
+      case 1:
+        return ops().Unlink(path).ok();
+      case 2:
+        return ops().Rename(path, other).ok();
+      case 3:
+        return ops().WriteAt(path, random() % 3000, "written", WriteVisibility::kUnseen).ok();
+      case 4:
+        return ops().WriteAt(path, random() % 3000, "written", WriteVisibility::kAnnounced).ok();
+      case 5:
+        return ops().Link(path, other).ok();
+      default:
+        return ops().Overwrite(path, "truncated").ok();
+    }
+  }
+};
+
+TEST_F(UndoConcurrency, ThreadsInDirectoriesOfTheirOwn) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    Run([&](int thread) {
+      for (int round = 0; round < kRounds; ++round) ChangeOwn(thread, round);
+    });
+  });
+  const TreeSnapshot after = Snapshot();
+  RollBack();
+  ExpectTree(before);
+  RedoSteps();
+  ExpectTree(after);
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoConcurrency, ThreadsThatShareADirectoryAndItsFiles) {
+  const TreeSnapshot before = Snapshot();
+  std::atomic<int> worked = 0;
+  InStep([&] {
+    Run([&](int thread) {
+      std::mt19937 random(static_cast<unsigned>(thread) + 1);
+      for (int round = 0; round < kRounds; ++round) worked += ChangeShared(random) ? 1 : 0;
+    });
+  });
+  EXPECT_GT(worked.load(), kThreads * kRounds / 4) << "hardly anything happened";
+  const TreeSnapshot after = Snapshot();
+  RollBack();
+  ExpectTree(before);
+  RedoSteps();
+  ExpectTree(after);
+}
+
+TEST_F(UndoConcurrency, OneFirstTouchAmongManyThreads) {
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] {
+    Run([&](int thread) {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_OK(ops().WriteAt(Shared(i), static_cast<uint64_t>(thread) * 700,
+                                fmt::format("thread {}", thread), WriteVisibility::kUnseen));
+      }
+    });
+  });
+  EXPECT_LE(InfoOf(step).copied_bytes, 20u * 3000);
+  EXPECT_EQ(InfoOf(step).counts.modified, 20u);
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoConcurrency, RenamesAcrossDirectoriesInBothDirectionsDoNotDeadlock) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    Run([&](int thread) {
+      const int other = (thread + 1) % kThreads;
+      for (int round = 0; round < kRounds; ++round) {
+        const std::string here = fmt::format("own{}/ball{}", thread, thread);
+        const std::string there = fmt::format("own{}/ball{}", other, thread);
+        EXPECT_OK(ops().WriteNew(here, "ball"));
+        EXPECT_OK(ops().Rename(here, there));
+        EXPECT_OK(ops().Rename(there, here));
+        EXPECT_OK(ops().Unlink(here));
+      }
+    });
+  });
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoConcurrency, DirectoriesMadeAndRemovedSideBySide) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    Run([&](int thread) {
+      for (int round = 0; round < kRounds / 2; ++round) {
+        const std::string dir = fmt::format("shared/dir{}_{}", thread, round);
+        EXPECT_OK(ops().Mkdir(dir));
+        EXPECT_OK(ops().WriteNew(dir + "/file", "x"));
+        EXPECT_OK(ops().Rename(dir, dir + "_renamed"));
+        if (round % 2 == 0) EXPECT_OK(ops().RemoveTree(dir + "_renamed"));
+      }
+      EXPECT_OK(ops().RemoveTree(fmt::format("own{}", thread)));
+    });
+  });
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoConcurrency, ReadersOfTheHistoryDoNotDisturbWriters) {
+  const TreeSnapshot before = Snapshot();
+  std::atomic<bool> done = false;
+  std::thread reader([&] {
+    while (!done) {
+      EXPECT_OK(log().History());
+      (void)log().open_step();
+      (void)log().redo_depth();
+      Result<StoreReader> store = StoreReader::Open(paths());
+      EXPECT_OK(store);
+      if (store.ok()) EXPECT_OK(store->History());
+    }
+  });
+  for (int step = 0; step < 3; ++step) {
+    InStep([&] {
+      Run([&](int thread) {
+        for (int round = 0; round < 10; ++round) ChangeOwn(thread, round);
+      });
+    });
+    RollBack();
+    RedoSteps();
+  }
+  done = true;
+  reader.join();
+  RollBack(3);
+  ExpectTree(before);
+}
+
+TEST_F(UndoConcurrency, AmbientWritesOfManyThreadsFormOneStep) {
+  const TreeSnapshot before = Snapshot();
+  Run([&](int thread) {
+    for (int round = 0; round < 10; ++round) ChangeOwn(thread, round);
+  });
+  EXPECT_EQ(log().open_step(), StepId{-1});
+  InStep([] {});
+  RollBack();
+  EXPECT_THAT(Steps(), IsEmpty());
+  ExpectTree(before);
+}
+
+TEST_F(UndoConcurrency, AQuestionOnOneThreadIsAskedOnce) {
+  ScriptedHandler handler(Decision::kAllow);
+  options_.safeguard_handler = &handler;
+  options_.safeguards.delete_count = 5;
+  OpenLog();
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    Run([&](int thread) {
+      for (int i = 0; i < 10; ++i) EXPECT_OK(ops().Unlink(Own(thread, i)));
+    });
+  });
+  EXPECT_THAT(handler.questions(), SizeIs(1));
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoConcurrency, ADenialOnOneThreadUndoesTheWorkOfAll) {
+  ScriptedHandler handler(Decision::kDeny);
+  options_.safeguard_handler = &handler;
+  options_.safeguards.delete_count = 15;
+  OpenLog();
+  const TreeSnapshot before = Snapshot();
+  ASSERT_OK(log().OpenStep({}));
+  std::atomic<int> denied = 0;
+  Run([&](int thread) {
+    for (int i = 0; i < 10; ++i) {
+      const Status removed = ops().Unlink(Own(thread, i));
+      if (removed.ok()) continue;
+      EXPECT_CODE(removed, Code::kDenied);
+      ++denied;
+      return;
+    }
+  });
+  EXPECT_GE(denied.load(), 1);
+  // What other threads did after the denial belongs to no step of the command any more: it is ambient, and undoable.
+  if (log().open_step().has_value()) InStep([] {});
+  while (!Steps().empty()) {
+    if (!log().Rollback(1).ok()) break;
+  }
+  ExpectTree(before);
+}
+
+}  // namespace
+}  // namespace sandglass::undo

@@ -1,0 +1,237 @@
+// Damage to the store: one byte at a time, everywhere, and files that do not belong there.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/support/must.h"
+#include "tests/undo/forked.h"
+#include "tests/undo/undo_fixture.h"
+
+namespace sandglass::undo {
+namespace {
+
+using test::Must;
+using test::MustCall;
+using ::testing::AnyOf;
+
+// The rollback is refused or exact; whatever is refused touches nothing.
+enum class Damage { kFlip, kTruncate };
+enum class What { kJournal, kKeptData };
+
+class UndoDamage : public ::testing::TestWithParam<std::tuple<What, Damage>> {
+ protected:
+  static constexpr uint64_t kStride = 97;
+
+  // A project with a log of its own for each place of damage.
+  struct Case {
+    TempWorkspace workspace;
+    TreeSnapshot before, after;
+
+    UndoPaths paths() const { return {.project = workspace.project(), .store = workspace.store()}; }
+  };
+
+  static UndoOptions Options() {
+    UndoOptions options;
+    options.compression = Compression::kOff;
+    return options;
+  }
+
+  static void Change(ProjectOps& ops) {
+    EXPECT_OK(ops.WriteAt("a.txt", 0, "changed", WriteVisibility::kUnseen));
+    EXPECT_OK(ops.Overwrite("b.txt", "changed"));
+    EXPECT_OK(ops.Rename("d/moved.txt", "moved.txt"));
+    EXPECT_OK(ops.WriteNew("new.txt", "new"));
+    EXPECT_OK(ops.Unlink("gone.txt"));
+  }
+
+  static void Build(Case& c) {
+    c.workspace.WriteFile("a.txt", Noise(700, 1));
+    c.workspace.WriteFile("b.txt", Noise(500, 2));
+    c.workspace.WriteFile("d/moved.txt", "moved");
+    c.workspace.WriteFile("gone.txt", Noise(300, 3));
+    test::AgeTree(c.workspace.project());
+    c.before = c.workspace.Snapshot();
+  }
+
+  static std::vector<std::string> Targets(const std::string& folder) {
+    std::vector<std::string> files = FilesBelow(folder);
+    const std::string journal = folder + "/journal";
+    if (std::get<0>(GetParam()) == What::kJournal) return {journal};
+    std::erase(files, journal);
+    return files;
+  }
+
+  static void Apply(const std::string& path, uint64_t offset) {
+    if (std::get<1>(GetParam()) == Damage::kFlip) {
+      FlipByte(path, offset);
+    } else {
+      MustCall(::truncate(path.c_str(), static_cast<off_t>(offset)), "truncate");
+    }
+  }
+
+  // Each path is as it was before or after the step; nothing else appeared.
+  static void ExpectNoGarbage(const Case& c) {
+    const TreeSnapshot now = c.workspace.Snapshot();
+    for (const test::EntrySnapshot& entry : now.entries()) {
+      if (!S_ISREG(entry.mode)) continue;
+      const test::EntrySnapshot* old = c.before.Find(entry.path);
+      const test::EntrySnapshot* recent = c.after.Find(entry.path);
+      const bool as_before =
+          old != nullptr && old->size == entry.size && old->content == entry.content;
+      const bool as_after =
+          recent != nullptr && recent->size == entry.size && recent->content == entry.content;
+      EXPECT_TRUE(as_before || as_after) << entry.path << " holds something made up";
+    }
+    for (const char* path : {"a.txt", "b.txt"})
+      EXPECT_NE(now.Find(path), nullptr) << path << " is lost";
+    EXPECT_TRUE(now.Find("moved.txt") != nullptr || now.Find("d/moved.txt") != nullptr);
+  }
+
+  // The number of bytes worth damaging in target `index`, or 0 when there is no such target.
+  static uint64_t Extent(const std::string& folder, size_t index) {
+    const std::vector<std::string> targets = Targets(folder);
+    return index < targets.size() ? std::min<uint64_t>(FileSize(targets[index]), 32 * 1024) : 0;
+  }
+};
+
+TEST_P(UndoDamage, OfAClosedStepIsRefusedOrHarmless) {
+  int cases = 0;
+  int refused = 0;
+  for (size_t index = 0; index < 4; ++index) {
+    for (uint64_t offset = 0, extent = 1; offset < extent; offset += kStride) {
+      Case c;
+      Build(c);
+      {
+        const auto log = Must(UndoLog::Open(c.paths(), Options()));
+        ProjectOps ops(*log, c.workspace.project());
+        ASSERT_OK(log->OpenStep({}));
+        Change(ops);
+        ASSERT_OK(log->CloseStep());
+      }
+      c.after = c.workspace.Snapshot();
+      const std::string folder = StepFolder(c.workspace, StepId{1});
+      extent = Extent(folder, index);
+      if (offset >= extent) break;
+      const std::string target = Targets(folder)[index];
+      SCOPED_TRACE(fmt::format("{} at {}", target, offset));
+      Apply(target, offset);
+      ++cases;
+
+      const auto log = UndoLog::Open(c.paths(), Options());
+      EXPECT_TREE_EQ(c.after, c.workspace.Snapshot());
+      if (!log.ok()) {
+        EXPECT_CODE(log, Code::kCorrupt);
+        ++refused;
+        continue;
+      }
+      EXPECT_OK((*log)->History());
+      if (const auto rolled_back = (*log)->Rollback(1); rolled_back.ok()) {
+        EXPECT_TREE_EQ(c.before, c.workspace.Snapshot());
+      } else {
+        ++refused;
+        EXPECT_THAT(rolled_back.error().code(), AnyOf(Code::kCorrupt, Code::kConflict));
+        EXPECT_TREE_EQ(c.after, c.workspace.Snapshot());
+        (void)(*log)->Rollback(1, Force::kYes);
+        ExpectNoGarbage(c);
+      }
+      if (HasFailure()) return;  // one report says enough
+    }
+  }
+  EXPECT_GT(cases, 5);
+  EXPECT_GT(refused, 0) << "no damage was ever noticed";
+}
+
+TEST_P(UndoDamage, OfAnInterruptedStepLosesNothing) {
+  int cases = 0;
+  for (size_t index = 0; index < 4; ++index) {
+    for (uint64_t offset = 0, extent = 1; offset < extent; offset += kStride) {
+      Case c;
+      Build(c);
+      RunUntilDeath([&] {
+        const auto log = Must(UndoLog::Open(c.paths(), Options()));
+        ProjectOps ops(*log, c.workspace.project());
+        ASSERT_OK(log->OpenStep({}));
+        Change(ops);
+        DieNow();
+      });
+      c.after = c.workspace.Snapshot();
+      const std::string folder = OpenStepFolder(c.workspace);
+      // The journal of an open step is longer than what is written in it.
+      extent = std::min<uint64_t>(Extent(folder, index), 4096);
+      if (offset >= extent) break;
+      const std::string target = Targets(folder)[index];
+      SCOPED_TRACE(fmt::format("{} at {}", target, offset));
+      Apply(target, offset);
+      ++cases;
+
+      const auto log = UndoLog::Open(c.paths(), Options());
+      if (!log.ok()) EXPECT_CODE(log, Code::kCorrupt);
+      ExpectNoGarbage(c);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(cases, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(, UndoDamage,
+                         ::testing::Combine(::testing::Values(What::kJournal, What::kKeptData),
+                                            ::testing::Values(Damage::kFlip, Damage::kTruncate)),
+                         [](const auto& info) {
+                           const bool journal = std::get<0>(info.param) == What::kJournal;
+                           const bool flip = std::get<1>(info.param) == Damage::kFlip;
+                           return std::string(flip ? "Flipped" : "Truncated") +
+                                  (journal ? "Journal" : "KeptData");
+                         });
+
+class UndoGarbageStore : public UndoTest {};
+
+TEST_F(UndoGarbageStore, StrangeFilesInTheStoreAreLeftOutOfIt) {
+  StartWith(test::SmallTree);
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "x")); });
+  CloseLog();
+  const TreeBuilder store(workspace().store());
+  store.File("steps/not a step", "x");
+  store.Dir("steps/abc");
+  store.Dir("steps/99999999999999999999999");
+  store.Symlink("steps/7", "../../project");
+  OpenLog();
+  ASSERT_FALSE(Steps().empty());
+  EXPECT_EQ(Steps().back().id, StepId{1});
+  RollBack();
+  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
+}
+
+TEST_F(UndoGarbageStore, AFolderThatIsNoStoreIsNotTakenForOne) {
+  test::SmallTree(workspace().project());
+  const TreeBuilder store(workspace().store());
+  store.File("thesis.txt", "somebody's only copy");
+  const auto opened = UndoLog::Open(paths(), options_);
+  struct stat st;
+  EXPECT_EQ(::stat((workspace().store() + "/thesis.txt").c_str(), &st), 0);
+}
+
+TEST_F(UndoGarbageStore, DiscardOfAFolderThatIsNoStoreDeletesNothing) {
+  test::SmallTree(workspace().project());
+  TreeBuilder(workspace().store()).File("thesis.txt", "somebody's only copy");
+  (void)UndoLog::Discard(paths());
+  struct stat st;
+  EXPECT_EQ(::stat((workspace().store() + "/thesis.txt").c_str(), &st), 0);
+}
+
+TEST_F(UndoGarbageStore, DiscardFollowsNoSymlinkOutOfTheStore) {
+  StartWith(test::SmallTree);
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "x")); });
+  CloseLog();
+  const TreeSnapshot after = Snapshot();
+  TreeBuilder(workspace().store()).Symlink("steps/link", "../../project");
+  EXPECT_OK(UndoLog::Discard(paths()));
+  ExpectTree(after);
+}
+
+}  // namespace
+}  // namespace sandglass::undo
