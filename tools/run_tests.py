@@ -402,6 +402,7 @@ def parse_options():
     parser.add_argument("--timeout", type=float, default=120, help="seconds per test")
     parser.add_argument("--scale", choices=("sample", "full"), default="sample")
     parser.add_argument("--extra", action="append", default=[], metavar="NAME=COMMAND")
+    parser.add_argument("--with-extra", action="store_true", help="count extra.jsonl of other programs too")
     parser.add_argument("--append", action="store_true", help="keep the results of earlier runs")
     parser.add_argument("--verbose", action="store_true", help="show everything the tests print")
     return parser.parse_args()
@@ -442,7 +443,7 @@ def main():
     except KeyboardInterrupt as why:
         print(f"run_tests: ended by {why}", file=sys.stderr)
         return 130
-    if not options.append:
+    if options.with_extra:
         tests += results.load_extra()
     results.judge_skips(tests, results.load_expected_skips())
     merge(results.results_path(options.preset), tests, options.append)

@@ -123,7 +123,7 @@ def main():
         print(f"test_ids: {options.results} is missing: run the tests first", file=sys.stderr)
         return 1
     rows = read_list(LIST.read_text(encoding="utf-8"))
-    attach(rows, results.load(options.results))
+    attach(rows, results.load(options.results) + results.load_extra())
     print_table(rows, full=not options.short)
     return 0 if summarise(rows) else 1
 

@@ -12,6 +12,7 @@
 
 #include "base/beneath.h"
 #include "base/rel_path.h"
+#include "undo/link_index.h"
 #include "undo/log_core.h"
 
 namespace sandglass::undo {
@@ -80,7 +81,7 @@ class Attempt {
     if (dir.object.stat.mount != place_.root_mount) {
       return Error(Code::kUnsupported, fmt::format("{} is another mount inside the project and cannot be undone there", dir.path));
     }
-    return writer().TouchMeta(dir.object, dir.path, TouchReason::kParent);
+    return writer().TouchMeta(dir.object, dir.path, TouchReason::kNames);
   }
   static NameAt At(const Dir& dir, std::string_view name) { return {dir.object.id, dir.path, name}; }
 
@@ -117,13 +118,19 @@ std::optional<std::string> Attempt::Locate(const ObjectRef& ref, const OpenObjec
       if (id.ok() && *id == object.id) return std::string(ref.path);
     }
   }
-  return ProjectPathOf(place_, object.fd.get());
+  if (auto path = ProjectPathOf(place_, object.fd.get())) return path;
+  // The name that it was opened by is gone, but it may have others. That is rare enough for a walk.
+  if (object.stat.nlink > 1) return LinkIndex(place_).Find(object.id);
+  return std::nullopt;
 }
 
 // Asks whoever there is to ask, holding nothing.
 Decision AskSafeguard(LogCore& log, const SafeguardQuestion& question) {
   SafeguardHandler* handler = log.options().safeguard_handler;
-  return handler == nullptr ? Decision::kDeny : handler->Decide(question);
+  if (handler == nullptr) return Decision::kDeny;
+  const auto deadline = std::chrono::steady_clock::now() + log.options().safeguards.timeout;
+  const Decision decision = handler->Decide(question);
+  return std::chrono::steady_clock::now() > deadline ? Decision::kDeny : decision;  // too late is no
 }
 
 Error Denied(const SafeguardQuestion& question) {
@@ -170,8 +177,12 @@ Status OverLimit(LogCore& log, StepWriter& writer, std::string_view path, const 
     case OversizePolicy::kUnprotected: break;
   }
   TRY(writer.MarkUnprotected(error.message()));
-  log.observer().OnUnprotected(writer.header().id, error.message());
+  log.QueueEvent([&log, id = writer.header().id, why = error.message()] { log.observer().OnUnprotected(id, why); });
   return Ok();
+}
+
+Error Frozen() {
+  return Error(Code::kFrozen, "the file was removed and is kept for undo; it cannot be changed through an old descriptor");
 }
 
 Error Retrying() { return Error(Code::kBusy, "to be tried again"); }
@@ -203,13 +214,22 @@ Status Ticket::Commit(Outcome outcome) {
   }
   if (outcome.sys_errno == 0 && state->on_done) state->on_done();
   if (state->folder_rename && outcome.sys_errno == 0) ++state->log->folder_renames();
-  if (!state->seq) return Ok();
+  if (!state->seq) {
+    LogCore& log = *state->log;
+    state.reset();
+    log.FireEvents();
+    return Ok();
+  }
   ObjectId created;
   if (outcome.sys_errno == 0 && state->created_in >= 0) {
     auto id = state->log->place().identifier.OfName(state->created_in, state->created_name.c_str());
     if (id.ok()) created = *id;  // else it is gone again already
   }
-  return state->writer->Settle(*state->seq, outcome.sys_errno, created);
+  Status settled = state->writer->Settle(*state->seq, outcome.sys_errno, created);
+  LogCore& log = *state->log;
+  state.reset();
+  log.FireEvents();
+  return settled;
 }
 
 // The journal keeps the intent without an outcome; what is on disk decides. So does an anchor: it may be needed.
@@ -251,7 +271,7 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
     }
     if (NameExists(at.dir.fd, name.c_str())) return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
     // Our anchor keeps the inode linkable although its last name is gone; natively the kernel would say this.
-    if (!attempt.Locate(ref, object) && log_.IsFrozen(attempt.writer(), object.id)) {
+    if (!attempt.Locate(ref, object) && log_.IsFrozen(attempt.writer(), object)) {
       return Error(Code::kNotFound, "the object has no name any more", ENOENT);
     }
     TRY_ASSIGN(dir.object.stat, StatFd(at.dir.fd));
@@ -358,8 +378,8 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
     TRY_ASSIGN(to_dir.object.stat, StatFd(to.dir.fd));
     TRY(attempt.TouchDir(from_dir));
     TRY(attempt.TouchDir(to_dir));
-    if (object.stat.IsDirectory()) TRY(writer.TouchMeta(object, from_path, TouchReason::kParent));
-    if (mode == RenameMode::kExchange && target->stat.IsDirectory()) TRY(writer.TouchMeta(*target, to_path, TouchReason::kParent));
+    if (object.stat.IsDirectory()) TRY(writer.TouchMeta(object, from_path, TouchReason::kNames));
+    if (mode == RenameMode::kExchange && target->stat.IsDirectory()) TRY(writer.TouchMeta(*target, to_path, TouchReason::kNames));
     Keep keep;
     if (over) {
       auto kept = writer.KeepObject(*target, to.dir.fd, to_name.c_str(), to_path, KeepBy::kLink);
@@ -413,8 +433,8 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
     StepWriter& writer = attempt.writer();
     const auto path = attempt.Locate(ref, object);
     if (!path) {
-      if (log_.IsFrozen(writer, object.id)) {
-        return Error(Code::kFrozen, "the file was removed and is kept for undo; it cannot be changed through an old descriptor");
+      if (log_.IsFrozen(writer, object)) {
+        return Frozen();
       }
       return Unrecorded();  // no name, so nothing of the project
     }
@@ -429,9 +449,14 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
       if (again.question) return Retrying();
     }
     if (change.kind == ContentChange::Kind::kTruncate && change.offset == 0) {
-      TRY_ASSIGN(Fd parent, OpenDirBeneath(log_.place().root.get(), ParentOf(*path)));
-      TRY_ASSIGN(ObjectId parent_id, log_.place().identifier.OfFd(parent.get()));
-      TRY_ASSIGN(ObjectId fresh, writer.TryReplaceInode(object, parent.get(), {parent_id, ParentOf(*path), BaseName(*path)}));
+      TRY_ASSIGN(Fd parent_fd, OpenDirBeneath(log_.place().root.get(), ParentOf(*path)));
+      TRY_ASSIGN(OpenObject parent, OpenObjectFd(log_.place().identifier, parent_fd.get()));
+      // The folder's time is put back afterwards, so nobody else may change names in it meanwhile.
+      ObjectId fresh;
+      if (attempt.state().hold.TryAdd(parent.id)) {
+        TRY_ASSIGN(parent.stat, StatFd(parent_fd.get()));
+        TRY_ASSIGN(fresh, writer.TryReplaceInode(object, parent, {parent.id, ParentOf(*path), BaseName(*path)}));
+      }
       if (fresh != kNoObject) {
         attempt.state().replaced = true;
         return attempt.Finish();
@@ -453,7 +478,7 @@ Result<Ticket> Interceptor::BeginMetadata(const ObjectRef& ref) {
   attempt.state().hold = log_.locks().Take({object.id});
   TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
   const auto path = attempt.Locate(ref, object);
-  // Without a name: of no concern, or anchored, and then the record of its removal has all of its metadata.
+  if (!path && log_.IsFrozen(attempt.writer(), object)) return Frozen();
   if (!path || log_.Ignores(*path, object.stat.mode)) return Unrecorded();
   if (object.stat.mount != log_.place().root_mount) {
     return Error(Code::kUnsupported, fmt::format("{} is on another mount inside the project", *path));

@@ -38,7 +38,7 @@ Result<std::vector<StepId>> LogCore::Evict() {
     retained -= row.close.retained_bytes;
     evicted.push_back(row.header.id);
   }
-  if (!evicted.empty()) observer_->OnEvicted(evicted);
+  if (!evicted.empty()) QueueEvent([this, evicted] { observer_->OnEvicted(evicted); });
   if (objects_.Bloated()) CompactObjects();
   Poke();
   return evicted;

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/beneath.h"
 #include "base/rel_path.h"
 
 namespace sandglass::undo {
@@ -21,7 +22,9 @@ std::optional<std::string> LinkIndex::Find(ObjectId object) {
   }
   auto found = paths_.find(object);
   if (found == paths_.end()) return std::nullopt;
-  auto now = place_.identifier.OfName(place_.root.get(), found->second.c_str());
+  auto fd = OpenBeneath(place_.root.get(), found->second, O_PATH | O_NOFOLLOW);
+  if (!fd.ok()) return std::nullopt;
+  auto now = place_.identifier.OfFd(fd->get());
   if (!now.ok() || *now != object) return std::nullopt;
   return found->second;
 }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/thread_annotations.h"
-#include "undo/gitignore.h"
+#include "undo/gitignore_filter.h"
 #include "undo/key_locks.h"
 #include "undo/objects_table.h"
 #include "undo/place.h"
@@ -30,7 +30,24 @@
 namespace sandglass::undo {
 
 class LogCore {
+  Mutex lifecycle_;
+
  public:
+  // Serialises what happens to steps as wholes. Observers hear of it when the lock is gone again.
+  class SCOPED_CAPABILITY LifecycleLock {
+   public:
+    explicit LifecycleLock(LogCore& core) ACQUIRE(core.lifecycle_) : core_(core) { core_.lifecycle_.Lock(); }
+    ~LifecycleLock() RELEASE() {
+      core_.lifecycle_.Unlock();
+      core_.FireEvents();
+    }
+    LifecycleLock(const LifecycleLock&) = delete;
+    LifecycleLock& operator=(const LifecycleLock&) = delete;
+
+   private:
+    LogCore& core_;
+  };
+
   static Result<std::unique_ptr<LogCore>> Open(const UndoPaths& paths, const UndoOptions& options);
   ~LogCore();
 
@@ -42,8 +59,11 @@ class LogCore {
   // Enters the open step, opening an ambient one if there is none.
   Result<OpenedStep> EnterStep(StepGate::Way way);
   bool Ignores(std::string_view path, uint32_t mode) const;
-  // Is this object, which has no name in the project, one that a step keeps?
-  bool IsFrozen(StepWriter& writer, ObjectId object);
+  // Are the only names that this object has left those that steps keep of it?
+  bool IsFrozen(StepWriter& writer, const OpenObject& object);
+  // Observers are called by FireEvents, when nothing is held.
+  void QueueEvent(std::function<void()> event);
+  void FireEvents();
   // The step is over, by decision of a safeguard.
   Status Deny();
 
@@ -84,11 +104,15 @@ class LogCore {
   Status CloseAmbientLocked() REQUIRES(lifecycle_);
   Status SettleShadows(StepWriter& writer) REQUIRES(lifecycle_);
   Status SettleBetweenSteps() REQUIRES(lifecycle_);
+  void DropIdleShadows() REQUIRES(lifecycle_);
   // What another hand changed between the steps before and this one, seen by this one's preimages, becomes a barrier.
   Status NoticeEdits(const StepView& view) REQUIRES(lifecycle_);
   Status AddBarrier(std::vector<std::string> paths) REQUIRES(lifecycle_);
   void ForgetFrozen();
+  Status AdoptAfterStates(int step_dir) REQUIRES(lifecycle_);
+  Status AdoptForgotten() REQUIRES(lifecycle_);
   Status NoteAfterStates(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
+  Status NoteAnchored(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
   Status ShadowLiveWriters(std::span<const ObjectRef> live_writers) REQUIRES(lifecycle_);
   Status Promote(StepWriter& writer, const ChangeCounts& counts) REQUIRES(lifecycle_);
   JournalHeader NewHeader(const StepSpec& spec, StepId id) REQUIRES(lifecycle_);
@@ -116,12 +140,16 @@ class LogCore {
   Status TakeBackReversal() REQUIRES(lifecycle_);
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
+  Result<RewindReport> Travel(size_t target, Force force) REQUIRES(lifecycle_);
+  Status ResumeTravel() REQUIRES(lifecycle_);
   Status RollbackNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
   Status RedoNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
   Result<RewindReport> AbortLocked() REQUIRES(lifecycle_);
-  Status CheckSpace(const StepView& view) REQUIRES(lifecycle_);
+  enum class SpareRedo : uint8_t { kNo, kYes };
+  Status CheckSpace(const StepView& view, SpareRedo spare) REQUIRES(lifecycle_);
   Result<size_t> RowsToPop(uint32_t count) const REQUIRES(lifecycle_);
-  std::vector<Conflict> Conflicts(const StepRow& row, const StepView& view, StepFiles& files,
+  enum class Way : uint8_t { kBack, kForth };  // rollback, redo
+  std::vector<Conflict> Conflicts(Way way, const StepRow& row, const StepView& view, StepFiles& files,
                                   const PathMap<Expected>* later) REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);
 
@@ -153,7 +181,6 @@ class LogCore {
   std::atomic<uint64_t> folder_renames_{0};
   std::atomic<int64_t> last_activity_ns_{0};
 
-  Mutex lifecycle_;
   std::unique_ptr<StoreFrame> frame_;
   std::vector<StepRow> steps_ GUARDED_BY(lifecycle_);
   std::vector<StepRow> redo_ GUARDED_BY(lifecycle_);
@@ -166,8 +193,12 @@ class LogCore {
   mutable Mutex current_mutex_;
   std::unique_ptr<StepWriter> current_ GUARDED_BY(current_mutex_);
 
+  Mutex events_mutex_;
+  std::vector<std::function<void()>> events_ GUARDED_BY(events_mutex_);
+
   Mutex frozen_mutex_;
-  std::optional<std::unordered_set<ObjectId>> frozen_ GUARDED_BY(frozen_mutex_);  // built when first asked for
+  // Names that closed steps keep, by object; built when first asked for.
+  std::optional<std::unordered_map<ObjectId, uint32_t>> frozen_ GUARDED_BY(frozen_mutex_);
 
   Mutex house_mutex_;
   CondVar house_wakeup_, house_idle_;

@@ -20,13 +20,17 @@ class Looker {
   explicit Looker(const Place& place) : place_(place) {}
   // nullopt: nothing has that name. Never leaves the project.
   std::optional<Found> At(const std::string& path);
+  // The last look failed for lack of permission, not of an object.
+  bool denied() const { return denied_; }
 
  private:
-  std::optional<Found> Examine(int dir, const char* name) const;
+  std::optional<Found> Examine(int dir, const char* name);
 
   const Place& place_;
   std::string folder_path_;
   Fd folder_;
+  bool folder_denied_ = false;
+  bool denied_ = false;
 };
 
 }  // namespace sandglass::undo

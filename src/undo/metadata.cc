@@ -130,17 +130,6 @@ Status ApplyFlags(const OpenObject& object, const Metadata& want) {
   return WriteFlags(fd.get(), want.flags);
 }
 
-Status ApplyTimes(const OpenObject& object, const Metadata& want) {
-  TRY_ASSIGN(FileStat now, StatFd(object.fd.get()));
-  if (now.mtime_ns == want.mtime_ns) return Ok();
-  // Floor division: times before 1970 have a negative second and a positive nanosecond.
-  int64_t sec = want.mtime_ns / 1'000'000'000, nsec = want.mtime_ns % 1'000'000'000;
-  if (nsec < 0) { sec -= 1; nsec += 1'000'000'000; }
-  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = sec, .tv_nsec = nsec}};
-  if (::utimensat(AT_FDCWD, ProcPath(object.fd.get()).c_str(), times, 0) == 0) return Ok();
-  return Error::FromErrno(errno, "restore modification time");
-}
-
 }  // namespace
 
 Result<uint32_t> ReadFlags(int fd) {
@@ -192,7 +181,7 @@ Status ApplyMetadata(const OpenObject& object, const Metadata& want) {
   TRY(ApplyXattrs(object, want));
   TRY(ApplyMode(object, want));
   // Times before the flags: nothing about an immutable file can be changed any more.
-  TRY(ApplyTimes(object, want));
+  TRY(ApplyMtime(object, want.mtime_ns));
   return ApplyFlags(object, want);
 }
 
@@ -224,6 +213,17 @@ bool CanRestore(const Metadata& meta, std::string* why) {
     return false;
   }
   return true;
+}
+
+Status ApplyMtime(const OpenObject& object, int64_t mtime_ns) {
+  TRY_ASSIGN(FileStat now, StatFd(object.fd.get()));
+  if (now.mtime_ns == mtime_ns) return Ok();
+  // Floor division: times before 1970 have a negative second and a positive nanosecond.
+  int64_t sec = mtime_ns / 1'000'000'000, nsec = mtime_ns % 1'000'000'000;
+  if (nsec < 0) { sec -= 1; nsec += 1'000'000'000; }
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = sec, .tv_nsec = nsec}};
+  if (::utimensat(AT_FDCWD, ProcPath(object.fd.get()).c_str(), times, 0) == 0) return Ok();
+  return Error::FromErrno(errno, "restore modification time");
 }
 
 bool LosesCapabilities(const Metadata& meta) {

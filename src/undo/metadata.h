@@ -41,6 +41,8 @@ void ClearBlockingFlags(const OpenObject& object);
 // that is right already costs one stat and one listxattr.
 Status ApplyMetadata(const OpenObject& object, const Metadata& want);
 
+Status ApplyMtime(const OpenObject& object, int64_t mtime_ns);
+
 // Could this process put such metadata back on an inode that lost it? `why` names what it could not.
 bool CanRestore(const Metadata& meta, std::string* why);
 

@@ -18,7 +18,7 @@ constexpr uint64_t kBloatedBytes = 16 << 20;
 
 // On disk; 64 bytes, so a torn append never shifts what follows it.
 struct ObjectsTable::Entry {
-  enum Kind : uint32_t { kSignature = 1, kSuccessor = 2 };
+  enum Kind : uint32_t { kSignature = 1, kSuccessor = 2, kAdopted = 3 };
   uint32_t checksum;
   uint32_t kind;
   ObjectId object;
@@ -51,6 +51,11 @@ struct ObjectsTable::Entry {
   }
   Signature ToSignature() const {
     return {words[0], static_cast<int64_t>(words[1]), static_cast<int64_t>(words[2]), mode, uid, gid};
+  }
+  static Entry OfAdopted(uint64_t step_uid) {
+    Entry entry = Blank(kAdopted, kNoObject);
+    entry.words[0] = step_uid;
+    return entry;
   }
   static Entry OfSuccessor(ObjectId object, ObjectId successor) {
     Entry entry = Blank(kSuccessor, object);
@@ -86,6 +91,8 @@ Status ObjectsTable::Load(int store_fd) {
       signatures_[entry.object] = entry.ToSignature();
     } else if (entry.kind == Entry::kSuccessor) {
       successors_[entry.object] = {entry.words[0], entry.words[1]};
+    } else if (entry.kind == Entry::kAdopted) {
+      adopted_.insert(entry.words[0]);
     }
   }
   file_bytes_ = count * sizeof(Entry);
@@ -111,6 +118,17 @@ std::optional<Signature> ObjectsTable::Find(ObjectId current) const {
   auto found = signatures_.find(current);
   if (found == signatures_.end()) return std::nullopt;
   return found->second;
+}
+
+void ObjectsTable::MarkAdopted(uint64_t step_uid) {
+  MutexLock lock(mutex_);
+  adopted_.insert(step_uid);
+  pending_ += Entry::OfAdopted(step_uid).Seal();
+}
+
+bool ObjectsTable::IsAdopted(uint64_t step_uid) const {
+  MutexLock lock(mutex_);
+  return adopted_.contains(step_uid);
 }
 
 void ObjectsTable::Put(ObjectId current, const Signature& signature) {
@@ -164,6 +182,7 @@ Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live) {
   std::string content;
   for (const auto& [id, signature] : signatures_) content += Entry::OfSignature(id, signature).Seal();
   for (const auto& [id, successor] : successors_) content += Entry::OfSuccessor(id, successor).Seal();
+  for (uint64_t uid : adopted_) content += Entry::OfAdopted(uid).Seal();
   TRY(ReplaceFileAt(store_.get(), kFileName, content));
   Fd file(::openat(store_.get(), kFileName, O_RDWR | O_CLOEXEC));
   if (!file.valid()) return Error::FromErrno(errno, "open object table");

@@ -40,6 +40,9 @@ class ObjectsTable {
   ObjectId Current(ObjectId recorded) const;
   std::optional<Signature> Find(ObjectId current) const;
 
+  // The after-states of the step with this uid are in the table.
+  void MarkAdopted(uint64_t step_uid);
+  bool IsAdopted(uint64_t step_uid) const;
   // Buffered until Flush.
   void Put(ObjectId current, const Signature& signature);
   void Succeed(ObjectId recorded, ObjectId successor);
@@ -61,6 +64,7 @@ class ObjectsTable {
   mutable Mutex mutex_;
   std::unordered_map<ObjectId, Signature> signatures_ GUARDED_BY(mutex_);
   std::unordered_map<ObjectId, ObjectId> successors_ GUARDED_BY(mutex_);
+  std::unordered_set<uint64_t> adopted_ GUARDED_BY(mutex_);
   std::string pending_ GUARDED_BY(mutex_);
   uint64_t file_bytes_ GUARDED_BY(mutex_) = 0;
 };

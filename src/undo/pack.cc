@@ -24,7 +24,8 @@ struct Trailer {
   char magic[8];
 };
 
-uint64_t ChunkCount(uint64_t raw_bytes) { return (raw_bytes + kPackChunkBytes - 1) / kPackChunkBytes; }
+// Not by rounding up first: a damaged size near the largest number would wrap to no chunks at all.
+uint64_t ChunkCount(uint64_t raw_bytes) { return raw_bytes / kPackChunkBytes + (raw_bytes % kPackChunkBytes != 0 ? 1 : 0); }
 
 }  // namespace
 

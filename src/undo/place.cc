@@ -52,6 +52,15 @@ Status MakeFolders(const std::string& path) {
   return Ok();
 }
 
+// A store inside its project would record itself, and worlds could reach it.
+Status CheckApart(const std::string& project, const std::string& store) {
+  std::error_code error;
+  const std::string inner = std::filesystem::weakly_canonical(store, error).native() + "/";
+  const std::string outer = std::filesystem::weakly_canonical(project, error).native() + "/";
+  if (!inner.starts_with(outer) && !outer.starts_with(inner)) return Ok();
+  return Error(Code::kInvalid, fmt::format("the undo store {} and the project {} must not contain each other", store, project));
+}
+
 // Two scratch files in the store, gone when this dies.
 class ProbeFiles {
  public:
@@ -157,7 +166,10 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
   if (place->store_path.empty()) {
     TRY_ASSIGN(place->store_path, StoreLocationFor(paths.project));
   }
-  if (access == StoreAccess::kReadWrite) TRY(MakeFolders(place->store_path));
+  if (access == StoreAccess::kReadWrite) {
+    TRY(CheckApart(place->project_path, place->store_path));
+    TRY(MakeFolders(place->store_path));
+  }
   TRY_ASSIGN(place->store, OpenFolder(place->store_path));
   TRY_ASSIGN(place->identifier, Identifier::Probe(place->root.get()));
   TRY_ASSIGN(place->root_id, place->identifier.OfFd(place->root.get()));

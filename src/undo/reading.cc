@@ -147,14 +147,14 @@ Result<std::string> ReadManifest(const Place& place, StepId step) {
   return WriteJson(manifest);
 }
 
-std::unordered_set<ObjectId> CollectAnchored(std::initializer_list<int> step_folders) {
-  std::unordered_set<ObjectId> ids;
+std::unordered_map<ObjectId, uint32_t> CollectAnchored(std::initializer_list<int> step_folders) {
+  std::unordered_map<ObjectId, uint32_t> anchors;
   ForEachRecord(step_folders, [&](const Record& record) {
-    if (const auto* r = std::get_if<RemoveRecord>(&record); r != nullptr && r->kept == Kept::kAnchor) ids.insert(r->object);
-    if (const auto* r = std::get_if<RenameRecord>(&record); r != nullptr && r->target_kept == Kept::kAnchor) ids.insert(r->target);
-    if (const auto* r = std::get_if<ReplaceRecord>(&record)) ids.insert(r->old_object);
+    if (const auto* r = std::get_if<RemoveRecord>(&record); r != nullptr && r->kept == Kept::kAnchor) ++anchors[r->object];
+    if (const auto* r = std::get_if<RenameRecord>(&record); r != nullptr && r->target_kept == Kept::kAnchor) ++anchors[r->target];
+    if (const auto* r = std::get_if<ReplaceRecord>(&record)) ++anchors[r->old_object];
   });
-  return ids;
+  return anchors;
 }
 
 std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_folders) {

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -22,8 +23,8 @@ Result<std::vector<Change>> ReadChanges(const Place& place, StepId step);
 Result<std::string> ReadDiff(const Place& place, StepId step);
 Result<std::string> ReadManifest(const Place& place, StepId step);
 
-// Identities that the steps in these folders keep anchored.
-std::unordered_set<ObjectId> CollectAnchored(std::initializer_list<int> step_folders);
+// How many names the steps in these folders keep of which objects.
+std::unordered_map<ObjectId, uint32_t> CollectAnchored(std::initializer_list<int> step_folders);
 // Every identity that stands in the journals in these folders.
 std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_folders);
 

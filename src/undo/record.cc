@@ -36,7 +36,7 @@ Status Visit(Codec& codec, Metadata& meta) {
 template <class Codec>
 Status Visit(Codec& codec, MetaRecord& r) {
   TRY(codec.Pod(r.object));
-  TRY(codec.Enum(r.reason, TouchReason::kParent));
+  TRY(codec.Enum(r.reason, TouchReason::kNames));
   TRY(codec.Text(r.path));
   return Visit(codec, r.meta);
 }
@@ -142,7 +142,12 @@ Status Visit(Codec& codec, UnprotectedRecord& r) {
 template <class Codec>
 Status Visit(Codec& codec, AfterRecord& r) {
   TRY(codec.Pod(r.object));
-  return codec.Pod(r.size);
+  TRY(codec.Pod(r.size));
+  TRY(codec.Pod(r.mtime_ns));
+  TRY(codec.Pod(r.ctime_ns));
+  TRY(codec.Pod(r.mode));
+  TRY(codec.Pod(r.uid));
+  return codec.Pod(r.gid);
 }
 
 class Encoder {

@@ -31,7 +31,7 @@ struct NameAt {
 
 enum class TouchReason : uint8_t {
   kDirect = 0,  // the object itself is about to change
-  kParent = 1,  // a name in this directory changes, which moves its times
+  kNames = 1,   // only names change: one of its own, or one in it, which moves a folder's times
 };
 
 // An object's metadata before its first change in this step.
@@ -153,10 +153,12 @@ struct UnprotectedRecord {
   std::string_view why;
 };
 
-// How large a touched object was when the step closed.
+// What a touched object looked like when the step closed.
 struct AfterRecord {
   ObjectId object;
   uint64_t size;
+  int64_t mtime_ns, ctime_ns;
+  uint32_t mode, uid, gid;
 };
 
 using Record = std::variant<MetaRecord, MarkRecord, ContentRecord, DropRecord, CreateRecord, RemoveRecord, RenameRecord,

@@ -120,6 +120,7 @@ Result<Wanted> Collect(const PastReader& past, std::span<const std::string> path
   for (const std::string& raw : paths) {
     TRY_ASSIGN(std::string path, NormalizeRelPath(raw));
     std::vector<std::string> all = past.TouchedBelow(path);
+    if (all.empty()) return Error(Code::kNotFound, fmt::format("{} has not changed since before that step", path));
     all.push_back(path);
     for (const std::string& each : all) {
       if (wanted.contains(each)) continue;

@@ -36,6 +36,10 @@ class Rewinder {
   };
 
   Status UndoRecord(const Record& record);
+  void NoteUndone(const Record& record, size_t index);
+  void MoveNotes(const RenameRecord& r);
+  // Folders' times move with what happens in them, and a locked file could not be worked on any more.
+  static bool ComesLast(const MetaRecord& r) { return S_ISDIR(r.meta.mode) || (r.meta.flags & kBlockingFlags) != 0; }
   Status Undo(const MetaRecord& r, size_t index);
   Status Undo(const ContentRecord& r);
   Status Undo(const CreateRecord& r);
@@ -56,6 +60,8 @@ class Rewinder {
   };
   Status BringBack(const Lost& lost);
   Status ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name);
+  Status CopyAnchor(const Lost& lost, Parent& parent, const std::string& name);
+  Status ReturnAside(const Lost& lost, Parent& parent, const std::string& name);
   Status MakeAnew(const Lost& lost, Parent& parent, const std::string& name);
   Status TakeAway(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& object);
   Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name, const OpenObject& object);
@@ -63,6 +69,7 @@ class Rewinder {
   Status ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name, const OpenObject& now);
   Status ReturnReplaced(const ReplaceRecord& r, Parent& parent, const std::string& name);
   Status SetAside(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& occupant);
+  bool HoldsAlready(const OpenObject& object, const ContentRecord& r);
   Status WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name);
   Status ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name);
   Status RecordContentChange(const OpenObject& object, const ContentRecord& r);
@@ -73,6 +80,7 @@ class Rewinder {
   Status ApplyDeferred();
   Status NoteSignatures();
 
+  Status LiftAbove(std::string_view dir);
   Result<Parent*> OpenParent(std::string_view dir, ObjectId expected, int slot = 0);
   Result<std::optional<OpenObject>> Occupant(Parent& parent, const std::string& name);
   // The object at a path, if it is still the one recorded and not a person's to keep.
@@ -96,6 +104,7 @@ class Rewinder {
   std::optional<Parent> parents_[2];
   struct Note {
     std::optional<size_t> deferred_meta;
+    std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
   };
   PathMap<Note> notes_;  // everything touched, at its present path
 };
@@ -120,6 +129,9 @@ Status Rewinder::Run() {
     TRY_ASSIGN(CursorFile file, CursorFile::Open(in_.files.dir(), "journal"));
     cursor.emplace(std::move(file));
     undone = std::min<uint64_t>(cursor->Get(), in_.view.journal().size());
+    for (size_t index = in_.view.journal().size(); index-- > in_.view.journal().size() - undone;) {
+      if (auto record = in_.view.journal().At(index); record.ok()) NoteUndone(*record, index);
+    }
   }
 #ifdef SANDGLASS_MUTANT_restore_out_of_order
   for (size_t index = 0; index < in_.view.journal().size(); ++index) {
@@ -140,6 +152,37 @@ Status Rewinder::Run() {
   return NoteSignatures();
 }
 
+// What an earlier run of the same rewind already took back: only the notes about it are missing.
+void Rewinder::NoteUndone(const Record& record, size_t index) {
+  if (const auto* meta = std::get_if<MetaRecord>(&record)) {
+    Note& note = notes_[meta->path];
+    if (ComesLast(*meta)) note.deferred_meta = index;
+  } else if (const auto* content = std::get_if<ContentRecord>(&record)) {
+    notes_[content->path];
+  } else if (const auto* create = std::get_if<CreateRecord>(&record)) {
+    notes_.Erase(JoinPath(create->at.dir, create->at.name));
+  } else if (const auto* remove = std::get_if<RemoveRecord>(&record)) {
+    notes_[JoinPath(remove->at.dir, remove->at.name)];
+  } else if (const auto* replace = std::get_if<ReplaceRecord>(&record)) {
+    notes_[JoinPath(replace->at.dir, replace->at.name)];
+  } else if (const auto* rename = std::get_if<RenameRecord>(&record)) {
+    if (!in_.view.Outcome(rename->seq).failed()) MoveNotes(*rename);
+  }
+}
+
+void Rewinder::MoveNotes(const RenameRecord& r) {
+  const std::string from_path = JoinPath(r.from.dir, r.from.name), to_path = JoinPath(r.to.dir, r.to.name);
+  const Note moved = notes_[to_path], other = notes_[from_path];
+  notes_[from_path] = moved;
+  if (r.exchange != 0) {
+    notes_[to_path] = other;
+    notes_.SwapBelow(to_path, from_path);
+  } else {
+    notes_.Erase(to_path);
+    notes_.MoveBelow(to_path, from_path);
+  }
+}
+
 Status Rewinder::UndoRecord(const Record& record) {
   if (const auto* content = std::get_if<ContentRecord>(&record)) return Undo(*content);
   if (const auto* create = std::get_if<CreateRecord>(&record)) return Undo(*create);
@@ -154,18 +197,39 @@ Status Rewinder::UndoRecord(const Record& record) {
 Result<Rewinder::Parent*> Rewinder::OpenParent(std::string_view dir, ObjectId expected, int slot) {
   std::optional<Parent>& cached = parents_[slot];
   if (!cached || cached->path != dir) {
-    TRY_ASSIGN(Fd fd, OpenDirBeneath(place_.root.get(), dir));
-    OpenObject object{.fd = std::move(fd)};
+    auto opened = OpenDirBeneath(place_.root.get(), dir);
+    if (!opened.ok() && opened.error().code() == Code::kDenied) {
+      TRY(LiftAbove(dir));
+      opened = OpenDirBeneath(place_.root.get(), dir);
+    }
+    if (!opened.ok()) return opened.error();
+    OpenObject object{.fd = std::move(*opened)};
     TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
     TRY_ASSIGN(object.id, place_.identifier.OfFd(object.fd.get()));
     cached = Parent{std::string(dir), std::move(object)};
-    if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(cached->object, dir, TouchReason::kParent));
+    if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(cached->object, dir, TouchReason::kNames));
     notes_[dir];
   }
   if (expected != kNoObject && cached->object.id != in_.objects.Current(expected)) {
     return Error(Code::kConflict, fmt::format("{} is another folder than it was", dir));
   }
   return &*cached;
+}
+
+// Folders on the way that keep us out (a step closed them, or they always were) are opened for the time of the rewind.
+Status Rewinder::LiftAbove(std::string_view dir) {
+  for (size_t end = 0; end != std::string_view::npos; end = dir.find('/', end + 1)) {
+    const std::string path(dir.substr(0, end));
+    auto fd = OpenDirBeneath(place_.root.get(), path);
+    if (!fd.ok()) return Ok();  // the caller will see the same
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, fd->get()));
+    if ((object.stat.mode & 0700) == 0700) continue;
+    if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(object, path, TouchReason::kNames));
+    if (::chmod(ProcPath(object.fd.get()).c_str(), (object.stat.mode & 07777) | 0700) == 0) {
+      notes_[path].lifted_mode = object.stat.mode & 07777;
+    }
+  }
+  return Ok();
 }
 
 Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::string& name) {
@@ -177,6 +241,7 @@ Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::
   Attempt(parent, nullptr, [&] { errno = EACCES; return -1; });
   object = OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str());
   if (object.ok()) return std::optional<OpenObject>(std::move(*object));
+  if (object.error().code() == Code::kNotFound) return std::optional<OpenObject>();
   return object.error();
 }
 
@@ -285,7 +350,11 @@ Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::s
 }
 
 Status Rewinder::Undo(const RemoveRecord& r) {
-  if (in_.view.Outcome(r.seq).failed() || r.kept == Kept::kNothing || SkipsLink(r.mode)) return Ok();
+  if (in_.view.Outcome(r.seq).failed() || r.kept == Kept::kNothing) return Ok();
+  if (SkipsLink(r.mode)) {
+    report_.warnings.push_back(fmt::format("{}: symlinks are not restored under this policy", JoinPath(r.at.dir, r.at.name)));
+    return Ok();
+  }
   return BringBack({r.at, r.object, r.mode, r.kept, r.anchor, r.nlink, r.rdev, r.symlink_target});
 }
 
@@ -299,34 +368,56 @@ Status Rewinder::BringBack(const Lost& lost) {
   TRY_ASSIGN(auto occupant, Occupant(**parent, name));
   notes_[path];
   if (occupant && occupant->id == in_.objects.Current(lost.object)) return Ok();  // it never left
+  const bool made_anew = lost.kept == Kept::kDirectory || lost.kept == Kept::kContent;
+  if (occupant && in_.recorder == nullptr && made_anew && (occupant->stat.mode & S_IFMT) == (lost.mode & S_IFMT)) {
+    // Killed between making it anew and noting whose place it took.
+    in_.objects.Succeed(lost.object, occupant->id);
+    return in_.objects.Flush();
+  }
   if (occupant) {
     AddConflict(ConflictKind::kOccupied, path, "someone else's object has this name now");
+    // After a crash the person's object keeps the name; by force the step's does. The other one gets a name beside.
+    if (in_.keep != nullptr && lost.kept == Kept::kAnchor) return ReturnAside(lost, **parent, name);
     TRY(SetAside(lost.at, **parent, name, *occupant));
   }
   if (lost.kept == Kept::kAnchor) return ReturnAnchor(lost, **parent, name);
   return MakeAnew(lost, **parent, name);
 }
 
+static std::optional<std::string> FreeNameBeside(int dir_fd, const std::string& name) {
+  for (int n = 1; n < 1000; ++n) {
+    std::string beside = fmt::format("{}.kept-{}", name.substr(0, 240), n);
+    if (!NameExists(dir_fd, beside.c_str())) return beside;
+  }
+  return std::nullopt;
+}
+
+Status Rewinder::ReturnAside(const Lost& lost, Parent& parent, const std::string& name) {
+  const auto beside = FreeNameBeside(parent.object.fd.get(), name);
+  if (!beside) return Error(Code::kExists, "no free name beside an occupied one");
+  Lost renamed = lost;
+  renamed.at.name = *beside;
+  report_.kept.push_back(JoinPath(lost.at.dir, *beside));
+  return ReturnAnchor(renamed, parent, *beside);
+}
+
 // The name is taken by something that is not ours. Nothing may be lost: it moves to a name beside, which the report gives.
 Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& occupant) {
   if (in_.recorder == nullptr) return Error(Code::kExists, fmt::format("{} is taken", JoinPath(at.dir, at.name)));
-  for (int n = 1; n < 1000; ++n) {
-    const std::string aside = fmt::format("{}.kept-{}", name.substr(0, 240), n);
-    if (NameExists(parent.object.fd.get(), aside.c_str())) continue;
-    const NameAt to{at.parent, at.dir, aside};
-    TRY_ASSIGN(OpSeq seq, in_.recorder->IntendRename(at, to, RenameMode::kNoReplace, occupant, nullptr, {}));
-    const int err = Attempt(parent, &occupant, [&] {
-      return static_cast<int>(::renameat2(parent.object.fd.get(), name.c_str(), parent.object.fd.get(), aside.c_str(),
-                                          RENAME_NOREPLACE));
-    });
-    TRY(in_.recorder->Settle(seq, err));
-    if (err != 0) return Error::FromErrno(err, fmt::format("set {} aside", JoinPath(at.dir, at.name)));
-    const std::string from_path = JoinPath(at.dir, at.name), to_path = JoinPath(at.dir, aside);
-    if (occupant.stat.IsDirectory()) notes_.MoveBelow(from_path, to_path);
-    report_.kept.push_back(to_path);
-    return Ok();
-  }
-  return Error(Code::kExists, "no free name to set an unrecorded object aside");
+  const auto beside = FreeNameBeside(parent.object.fd.get(), name);
+  if (!beside) return Error(Code::kExists, "no free name beside an occupied one");
+  const NameAt to{at.parent, at.dir, *beside};
+  TRY_ASSIGN(OpSeq seq, in_.recorder->IntendRename(at, to, RenameMode::kNoReplace, occupant, nullptr, {}));
+  const int err = Attempt(parent, &occupant, [&] {
+    return static_cast<int>(::renameat2(parent.object.fd.get(), name.c_str(), parent.object.fd.get(), beside->c_str(),
+                                        RENAME_NOREPLACE));
+  });
+  TRY(in_.recorder->Settle(seq, err));
+  if (err != 0) return Error::FromErrno(err, fmt::format("set {} aside", JoinPath(at.dir, at.name)));
+  const std::string from_path = JoinPath(at.dir, at.name), to_path = JoinPath(at.dir, *beside);
+  if (occupant.stat.IsDirectory()) notes_.MoveBelow(from_path, to_path);
+  report_.kept.push_back(to_path);
+  return Ok();
 }
 
 Status Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name) {
@@ -346,8 +437,29 @@ Status Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::strin
         ::renameat2(anchors, anchor.c_str(), parent.object.fd.get(), name.c_str(), RENAME_NOREPLACE));
   });
   if (seq) TRY(in_.recorder->Settle(*seq, err));
+  if (err == EXDEV) return CopyAnchor(lost, parent, name);  // the store has moved behind another mount since
   if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
   return Ok();
+}
+
+Status Rewinder::CopyAnchor(const Lost& lost, Parent& parent, const std::string& name) {
+  TRY_ASSIGN(int anchors, in_.files.Anchors());
+  TRY_ASSIGN(OpenObject kept, OpenObjectAt(place_.identifier, anchors, SlotName(lost.anchor).c_str()));
+  TRY_ASSIGN(Metadata meta, CaptureMetadata(kept));
+  Lost anew = lost;
+  anew.kept = Kept::kContent;
+  anew.mode = meta.mode;
+  anew.rdev = meta.rdev;
+  anew.symlink_target = meta.symlink_target;
+  TRY(MakeAnew(anew, parent, name));
+  TRY_ASSIGN(OpenObject fresh, OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str()));
+  if (fresh.stat.nlink > 1) return Ok();  // one more name for what was copied already
+  if (S_ISREG(meta.mode)) {
+    Fd out(::openat(parent.object.fd.get(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!out.valid()) return Error::FromErrno(errno, fmt::format("copy back {}", name));
+    TRY(CopySparse(kept.fd.get(), out.get(), meta.size));
+  }
+  return ApplyMetadata(fresh, meta);
 }
 
 Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& name) {
@@ -361,8 +473,12 @@ Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& n
                                                other ? in_.objects.Current(lost.object) : kNoObject));
   }
   const std::string target(lost.symlink_target);
+  Fd other_dir;
+  if (other) {
+    TRY_ASSIGN(other_dir, OpenDirBeneath(place_.root.get(), ParentOf(*other)));
+  }
   const int err = Attempt(parent, nullptr, [&]() -> int {
-    if (other) return ::linkat(place_.root.get(), other->c_str(), dir, name.c_str(), 0);
+    if (other) return ::linkat(other_dir.get(), std::string(BaseName(*other)).c_str(), dir, name.c_str(), 0);
     if (S_ISDIR(lost.mode)) return ::mkdirat(dir, name.c_str(), 0700);
     if (S_ISLNK(lost.mode)) return ::symlinkat(target.c_str(), dir, name.c_str());
     return ::mknodat(dir, name.c_str(), (lost.mode & S_IFMT) | 0600, lost.rdev);
@@ -414,7 +530,7 @@ Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
   }
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
-    if (object->stat.IsDirectory()) TRY(in_.recorder->TouchMeta(*object, to_path, TouchReason::kParent));
+    if (object->stat.IsDirectory()) TRY(in_.recorder->TouchMeta(*object, to_path, TouchReason::kNames));
     TRY_ASSIGN(seq, in_.recorder->IntendRename(r.to, r.from, exchange ? RenameMode::kExchange : RenameMode::kNoReplace,
                                                *object, exchange && blocker ? &*blocker : nullptr, {}));
   }
@@ -427,15 +543,7 @@ Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
   if (err == EACCES || err == EPERM) err = Attempt(from, nullptr, rename_back);
   if (seq) TRY(in_.recorder->Settle(*seq, err));
   if (err != 0) return Error::FromErrno(err, fmt::format("rename {} back to {}", to_path, from_path));
-  const Note moved = notes_[to_path], other = notes_[from_path];
-  notes_[from_path] = moved;
-  if (exchange) {
-    notes_[to_path] = other;
-    notes_.SwapBelow(to_path, from_path);
-  } else {
-    notes_.Erase(to_path);
-    notes_.MoveBelow(to_path, from_path);
-  }
+  MoveNotes(r);
   if (object->stat.IsDirectory() || (blocker && blocker->stat.IsDirectory())) {
     // Paths below have changed; the two parents themselves have not, unless one lies below the other's child.
     ForgetParents();
@@ -537,7 +645,23 @@ Status Rewinder::RecordContentChange(const OpenObject& object, const ContentReco
   return in_.recorder->TouchContent(object, r.path, ContentChange::Range(r.offset, r.length), WriteVisibility::kAnnounced);
 }
 
+// What was copied only to be safe is often as it was: then there is nothing to write, and nothing to record.
+bool Rewinder::HoldsAlready(const OpenObject& object, const ContentRecord& r) {
+  if (!r.whole || !object.readable || object.stat.size != r.file_size) return false;
+  if (r.keeping == Keeping::kPack) {
+    Bytes now(r.file_size);
+    auto got = PReadFully(object.fd.get(), now, 0);
+    return got.ok() && *got == r.file_size && HashBytes64(now) == r.checksum;
+  }
+  auto blobs = in_.files.Blobs();
+  if (!blobs.ok()) return false;
+  Fd blob(::openat(*blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+  auto same = blob.valid() ? SameBytes(blob.get(), object.fd.get(), r.file_size) : Result<bool>(false);
+  return same.ok() && *same;
+}
+
 Status Rewinder::WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name) {
+  if (HoldsAlready(object, r)) return Ok();
   TRY(RecordContentChange(object, r));
   auto fd = OpenForWriting(object, std::string(r.path), parent, name);
   if (!fd.ok() && fd.error().sys_errno() == ETXTBSY && r.whole) {
@@ -618,7 +742,7 @@ Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
 
 Status Rewinder::Undo(const MetaRecord& r, size_t index) {
   if (SkipsLink(r.meta.mode)) return Ok();
-  if (S_ISDIR(r.meta.mode) || (r.meta.flags & kBlockingFlags) != 0) {
+  if (ComesLast(r)) {
     notes_[r.path].deferred_meta = index;
     return Ok();
   }
@@ -644,7 +768,14 @@ Status Rewinder::ApplyMeta(const OpenObject& object, std::string_view path, cons
 Status Rewinder::ApplyDeferred() {
   ForgetParents();
   for (auto it = notes_.map().rbegin(); it != notes_.map().rend(); ++it) {
-    if (!it->second.deferred_meta) continue;
+    if (!it->second.deferred_meta) {
+      if (it->second.lifted_mode) {
+        if (auto fd = OpenBeneath(place_.root.get(), it->first, O_PATH | O_NOFOLLOW); fd.ok()) {
+          ::chmod(ProcPath(fd->get()).c_str(), *it->second.lifted_mode);
+        }
+      }
+      continue;
+    }
     auto record = in_.view.journal().At(*it->second.deferred_meta);
     if (!record.ok()) continue;
     const auto& meta = std::get<MetaRecord>(*record);
@@ -668,7 +799,7 @@ Status Rewinder::NoteSignatures() {
     TRY_ASSIGN(ObjectId id, place_.identifier.OfFd(fd->get()));
     if (in_.keep != nullptr && in_.keep->contains(id)) continue;
     in_.objects.Put(id, Signature::Of(stat));
-    if (in_.recorder != nullptr) TRY(in_.recorder->NoteAfter(id, stat.size));
+    if (in_.recorder != nullptr) TRY(in_.recorder->NoteAfter(id, stat));
   }
   return in_.objects.Flush();
 }

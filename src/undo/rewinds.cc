@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/rel_path.h"
 #include "undo/log_core.h"
+#include "undo/looker.h"
 #include "undo/verify.h"
 
 namespace sandglass::undo {
@@ -23,8 +24,15 @@ namespace {
 constexpr const char* kInProgress = "in_progress";
 constexpr const char* kRewind = "rewind";
 constexpr const char* kKeepFile = "keep";
+constexpr const char* kTarget = "target";
 // A system call that was under way when the process was killed may finish, and stamp, a little after the last heartbeat.
 constexpr int64_t kHeartbeatSlackNs = 250'000'000;
+
+int64_t CoarseNow() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
 
 Error ConflictError(Code code, std::string_view what, const std::vector<Conflict>& conflicts) {
   constexpr size_t kShown = 10;
@@ -46,6 +54,18 @@ Code CodeFor(const std::vector<Conflict>& conflicts) {
   return Code::kConflict;
 }
 
+// What taking a change back does to the project.
+Change Inverse(Change change) {
+  std::swap(change.old_size, change.new_size);
+  switch (change.kind) {
+    case ChangeKind::kCreated: change.kind = ChangeKind::kDeleted; break;
+    case ChangeKind::kDeleted: change.kind = ChangeKind::kCreated; break;
+    case ChangeKind::kRenamed: std::swap(change.path, change.old_path); break;
+    case ChangeKind::kModified: break;
+  }
+  return change;
+}
+
 bool Touches(const PathMap<Expected>& expected, const std::string& path) {
   if (expected.contains(path)) return true;
   for (std::string_view up = path; !up.empty(); up = ParentOf(up)) {
@@ -64,7 +84,7 @@ Status LogCore::RunRewind(const Source& source, Force force, const std::unordere
                           StepRow& reversal) {
   TRY_ASSIGN(Fd dir, OpenSubdir(source.parent_fd, source.folder.c_str()));
   TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
-  TRY(CheckSpace(view));
+  TRY(CheckSpace(view, source.parent_fd == frame_->redo() ? SpareRedo::kYes : SpareRedo::kNo));
   MutexLock pin(pack_mutex_);
   StepFiles files(std::move(dir));
   JournalHeader header = view.header();
@@ -92,6 +112,7 @@ Status LogCore::RunRewind(const Source& source, Force force, const std::unordere
     if (summary.ok()) {
       reversal.header = std::move(summary->header);
       reversal.close = summary->close;
+      WaitForNextTick(CoarseNow());
       return Ok();
     }
     done = summary.error();
@@ -142,7 +163,7 @@ Result<std::unique_ptr<StepFiles>> LogCore::FindByUid(uint64_t uid) {
 }
 
 // What a rewind writes back must fit, and so must what it keeps for redo. Redo is the first thing to give up.
-Status LogCore::CheckSpace(const StepView& view) {
+Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
   uint64_t need = 1 << 20;
   for (size_t i = 0; i < view.journal().size(); ++i) {
     auto record = view.journal().At(i);
@@ -154,7 +175,7 @@ Status LogCore::CheckSpace(const StepView& view) {
     return ::fstatvfs(frame_->store(), &info) != 0 || info.f_bavail * info.f_frsize > need;
   };
   if (fits()) return Ok();
-  TRY(ClearRedo());
+  if (spare == SpareRedo::kNo) TRY(ClearRedo());
   TRY(frame_->EmptyTrash());
   if (fits()) return Ok();
   return Error(Code::kNoSpace, fmt::format("the disk has too little room to take this back safely; free {} bytes and try again", need));
@@ -162,11 +183,13 @@ Status LogCore::CheckSpace(const StepView& view) {
 
 // --- Rollback.
 
-std::vector<Conflict> LogCore::Conflicts(const StepRow& row, const StepView& view, StepFiles& files,
+std::vector<Conflict> LogCore::Conflicts(Way way, const StepRow& row, const StepView& view, StepFiles& files,
                                          const PathMap<Expected>* later) {
   std::vector<Conflict> conflicts = FindEdits(*place_, objects_, view, shadows_, later);
   for (const Barrier& barrier : barriers_) {
-    if (barrier.after != row.header.id) continue;
+    // A rollback is crossed by what came after it, whatever step that stands behind.
+    const bool between = way == Way::kForth ? barrier.at.ns >= row.close.closed_ns : barrier.after == row.header.id;
+    if (!between) continue;
     if (barrier.paths.empty()) conflicts.push_back({ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
     for (const std::string& path : barrier.paths) {
       if (Touches(view.expected(), path)) conflicts.push_back({ConflictKind::kBarrier, path, "was changed from outside after this step"});
@@ -191,7 +214,7 @@ Result<size_t> LogCore::RowsToPop(uint32_t count) const {
 }
 
 Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   TRY(CloseAmbientLocked());
   if (current() != nullptr) return Error(Code::kBusy, "a step is open; wait until it ends, or abort it");
   TRY(SettleBetweenSteps());
@@ -201,19 +224,48 @@ Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
 Result<RewindReport> LogCore::RollbackLocked(uint32_t count, Force force) {
   TRY_ASSIGN(size_t rows, RowsToPop(count));
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
-  RewindReport report;
-  for (size_t done = 0; done < rows; ++done) {
-    Status status = RollbackNewest(force, report);
-    if (status.ok()) continue;
-    // All or nothing: what was taken back so far is redone.
-    RewindReport ignored;
-    for (; done > 0; --done) {
-      Status again = RedoNewest(Force::kYes, ignored);
-      if (!again.ok()) return status.error().WithContext(fmt::format("{} steps stay taken back", done));
-    }
-    return status.error();
+  return Travel(steps_.size() - rows, force);
+}
+
+// Takes steps back or redoes them until `target` are left: all of it or nothing. Killed in between, the next open goes on.
+Result<RewindReport> LogCore::Travel(size_t target, Force force) {
+  const size_t start = steps_.size();
+  const bool several = (target < start ? start - target : target - start) > 1;
+  if (several) {
+    TRY(ReplaceFileAt(frame_->wal(), kTarget, fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle")));
   }
+  RewindReport report;
+  Status status;
+  while (status.ok() && steps_.size() != target) {
+    status = steps_.size() > target ? RollbackNewest(force, report) : RedoNewest(force, report);
+  }
+  if (!status.ok()) {
+    RewindReport ignored;
+    Status back;
+    while (back.ok() && steps_.size() != start) {
+      back = steps_.size() > start ? RollbackNewest(Force::kYes, ignored) : RedoNewest(Force::kYes, ignored);
+    }
+    if (!back.ok()) status = status.error().WithContext("only a part of the steps could be taken back or redone");
+  }
+  if (several) ::unlinkat(frame_->wal(), kTarget, 0);
+  if (!status.ok()) return status.error();
   return report;
+}
+
+Status LogCore::ResumeTravel() {
+  auto text = ReadFileAt(frame_->wal(), kTarget, 64);
+  if (!text.ok()) return Ok();
+  recovery_.interrupted_rewind = true;
+  const size_t target = std::strtoull(text->c_str(), nullptr, 10);
+  const bool reachable = target <= steps_.size() || target - steps_.size() <= redo_.size();
+  const Force force = text->find("force") != std::string::npos ? Force::kYes : Force::kNo;
+  if (reachable) {
+    auto report = Travel(target, force);
+    if (report.ok()) recovery_.rewind = std::move(*report);
+    else recovery_.rewind.warnings.push_back("an interrupted undo was not completed: " + report.error().message());
+  }
+  ::unlinkat(frame_->wal(), kTarget, 0);
+  return Ok();
 }
 
 Status LogCore::RollbackNewest(Force force, RewindReport& report) {
@@ -227,7 +279,7 @@ Status LogCore::RollbackNewest(Force force, RewindReport& report) {
                                                    row.header.id.value, view->unprotected_why()));
     }
     StepFiles files(std::move(dir));
-    auto conflicts = Conflicts(row, *view, files, nullptr);
+    auto conflicts = Conflicts(Way::kBack, row, *view, files, nullptr);
     if (!conflicts.empty() && force == Force::kNo) {
       return ConflictError(CodeFor(conflicts), fmt::format("step {} cannot be taken back without force:", row.header.id.value),
                            conflicts);
@@ -257,7 +309,7 @@ Status LogCore::DropBarriers(StepId after) {
 }
 
 Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   TRY_ASSIGN(size_t rows, RowsToPop(count));
   RewindReport report;
   PathMap<Expected> later;
@@ -268,8 +320,8 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
     StepFiles files(std::move(dir));
     report.steps.push_back(row.header.id);
     if (view.unprotected()) report.conflicts.push_back({ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
-    for (Conflict& conflict : Conflicts(row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
-    for (Change& change : view.Changes()) report.changes.push_back(std::move(change));
+    for (Conflict& conflict : Conflicts(Way::kBack, row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
+    for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
     for (const auto& [path, expected] : view.expected().map()) later[path] = expected;
   }
   return report;
@@ -278,23 +330,12 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
 // --- Redo: taking back what a rollback recorded.
 
 Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   if (current() != nullptr) return Error(Code::kBusy, "a step is open; redo is only possible right after undo");
   if (count == 0) return Error(Code::kInvalid, "how many steps to redo? At least 1");
   if (redo_.size() < count) return Error(Code::kNotFound, redo_.empty() ? "there is nothing to redo" : "there are fewer steps to redo than that");
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
-  RewindReport report;
-  for (uint32_t done = 0; done < count; ++done) {
-    Status status = RedoNewest(force, report);
-    if (status.ok()) continue;
-    RewindReport ignored;
-    for (; done > 0; --done) {
-      Status again = RollbackNewest(Force::kYes, ignored);
-      if (!again.ok()) return status.error().WithContext(fmt::format("{} steps stay redone", done));
-    }
-    return status.error();
-  }
-  return report;
+  return Travel(steps_.size() + count, force);
 }
 
 Status LogCore::RedoNewest(Force force, RewindReport& report) {
@@ -303,8 +344,7 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
     TRY_ASSIGN(Fd dir, OpenSubdir(frame_->redo(), row.folder.c_str()));
     TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
     StepFiles files(std::move(dir));
-    auto conflicts = Conflicts(row, view, files, nullptr);
-    std::erase_if(conflicts, [](const Conflict& c) { return c.kind == ConflictKind::kBarrier; });
+    auto conflicts = Conflicts(Way::kForth, row, view, files, nullptr);
     if (!conflicts.empty() && force == Force::kNo) {
       return ConflictError(CodeFor(conflicts), fmt::format("step {} cannot be redone without force:", row.header.id.value), conflicts);
     }
@@ -320,13 +360,18 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
   }
   steps_.push_back(std::move(again));
   redo_.pop_back();
+  objects_.MarkAdopted(steps_.back().header.uid);  // the rewind itself noted what it left
+  TRY(objects_.Flush());
+  if (std::erase_if(barriers_, [&](const Barrier& b) { return b.at.ns >= row.close.closed_ns; }) > 0) {
+    TRY(WriteBarriers(frame_->store(), barriers_));  // crossed by force
+  }
   report.steps.push_back(row.header.id);
   ForgetFrozen();
   return DropFolder(frame_->redo(), row.folder, &row.close);
 }
 
 Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   if (count == 0 || redo_.size() < count) return Error(Code::kNotFound, "there are fewer steps to redo than that");
   RewindReport report;
   PathMap<Expected> later;
@@ -336,8 +381,8 @@ Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
     TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
     StepFiles files(std::move(dir));
     report.steps.push_back(row.header.id);
-    for (Conflict& conflict : Conflicts(row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
-    for (Change& change : view.Changes()) report.changes.push_back(std::move(change));
+    for (Conflict& conflict : Conflicts(Way::kForth, row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
+    for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
     for (const auto& [path, expected] : view.expected().map()) later[path] = expected;
   }
   return report;
@@ -346,7 +391,7 @@ Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
 // --- Abort.
 
 Result<RewindReport> LogCore::AbortStep() {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
   return AbortLocked();
 }
@@ -375,8 +420,10 @@ Result<RewindReport> LogCore::AbortLocked() {
 
 Status LogCore::Recover() {
   TRY(FinishPromotions());
+  TRY(AdoptForgotten());
   TRY(RecoverRewind());
   TRY(RecoverStep());
+  TRY(ResumeTravel());
   for (const StepRow& row : steps_) {
     if (auto dir = OpenSubdir(frame_->steps(), row.folder.c_str()); dir.ok()) TidyPack(dir->get());
   }
@@ -471,23 +518,36 @@ Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) 
 // Nobody asked for these changes to be one command's, so there is nothing to take back as a whole: they become a step that can be undone.
 Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
   TRY(NoticeEdits(view));
-  const ChangeCounts counts = view.Counts();
+  TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kInProgress));
+  for (const OutcomeRecord& outcome : JudgeOpenIntents(*place_, view)) {
+    TRY(AppendToFinishedJournal(dir.get(), "journal", outcome));
+  }
   {
-    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kInProgress));
+    TRY_ASSIGN(StepView judged, StepView::Open(dir.get()));
+    Looker looker(*place_);
+    for (const auto& [path, expected] : judged.expected().map()) {
+      const auto found = expected.object == kNoObject ? std::nullopt : looker.At(path);
+      if (!found || found->id != expected.object) continue;
+      TRY(AppendToFinishedJournal(dir.get(), "journal",
+                                  AfterRecord{.object = found->id, .size = found->stat.size, .mtime_ns = found->stat.mtime_ns,
+                                              .ctime_ns = found->stat.ctime_ns, .mode = found->stat.mode, .uid = found->stat.uid,
+                                              .gid = found->stat.gid}));
+    }
     TRY(AppendToFinishedJournal(dir.get(), "journal",
                                 CloseRecord{.closed_ns = Now().ns,
                                             .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
-                                            .counts = counts,
+                                            .counts = judged.Counts(),
                                             .copied_bytes = 0,
                                             .retained_bytes = 0,
                                             .shared_anchors = 1}));
-    const std::string folder = fmt::format("{}", view.header().id.value);
-    if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
-      return Error::FromErrno(errno, "promote an interrupted ambient step");
-    }
-    TRY_ASSIGN(auto summary, ReadJournalSummary(dir.get(), "journal"));
-    steps_.push_back({folder, std::move(summary.header), summary.close, false});
   }
+  const std::string folder = fmt::format("{}", view.header().id.value);
+  if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
+    return Error::FromErrno(errno, "promote an interrupted ambient step");
+  }
+  TRY_ASSIGN(auto summary, ReadJournalSummary(dir.get(), "journal"));
+  steps_.push_back({folder, std::move(summary.header), summary.close, false});
+  TRY(AdoptAfterStates(dir.get()));
   next_order_ = std::max(next_order_, view.header().order + 1);
   recovery_.rewind.warnings.push_back(fmt::format("ambient step {} was interrupted and kept", view.header().id.value));
   return Ok();

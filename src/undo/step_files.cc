@@ -108,16 +108,7 @@ Result<uint64_t> StepFiles::AppendToPack(ByteView bytes) {
 
 Result<Bytes> StepFiles::ReadPack(uint64_t offset, uint64_t length) {
   MutexLock lock(mutex_);
-  if (compressed_ == nullptr && !pack_.valid()) {
-    Fd file(::openat(dir_.get(), "packz", O_RDONLY | O_CLOEXEC));
-    if (file.valid()) {
-      TRY_ASSIGN(PackReader reader, PackReader::Open(std::move(file)));
-      compressed_ = std::make_unique<PackReader>(std::move(reader));
-    } else {
-      pack_ = Fd(::openat(dir_.get(), "pack", O_RDONLY | O_CLOEXEC));
-      if (!pack_.valid()) return Error(Code::kCorrupt, "the pack is missing");
-    }
-  }
+  if (compressed_ == nullptr && !pack_.valid()) TRY(OpenPackForReading());
   if (compressed_ != nullptr) return compressed_->Read(offset, length);
   struct stat info {};
   if (::fstat(pack_.get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
@@ -126,6 +117,21 @@ Result<Bytes> StepFiles::ReadPack(uint64_t offset, uint64_t length) {
   Bytes bytes(length);
   TRY(PReadFully(pack_.get(), bytes, static_cast<off_t>(offset)));
   return bytes;
+}
+
+// The housekeeper may be exchanging one form for the other at this very moment, so a miss is looked at twice.
+Status StepFiles::OpenPackForReading() {
+  for (int look = 0; look < 2; ++look) {
+    Fd file(::openat(dir_.get(), "packz", O_RDONLY | O_CLOEXEC));
+    if (file.valid()) {
+      TRY_ASSIGN(PackReader reader, PackReader::Open(std::move(file)));
+      compressed_ = std::make_unique<PackReader>(std::move(reader));
+      return Ok();
+    }
+    pack_ = Fd(::openat(dir_.get(), "pack", O_RDONLY | O_CLOEXEC));
+    if (pack_.valid()) return Ok();
+  }
+  return Error(Code::kCorrupt, "the pack is missing");
 }
 
 Status StepFiles::Sync() {

@@ -52,6 +52,7 @@ class StepFiles {
  private:
   Result<int> Folder(const char* name, Fd& fd);
   Result<int> Pack() REQUIRES(mutex_);
+  Status OpenPackForReading() REQUIRES(mutex_);
 
   Fd dir_;
   Mutex mutex_;

@@ -7,8 +7,10 @@
 namespace sandglass::undo {
 
 Result<StepView> StepView::Open(int step_dir) {
-  TRY_ASSIGN(JournalView journal, JournalView::Open(step_dir, "journal"));
-  return StepView(std::move(journal));
+  auto journal = JournalView::Open(step_dir, "journal");
+  if (journal.ok()) return StepView(std::move(*journal));
+  if (journal.error().code() == Code::kNotFound) return Error(Code::kCorrupt, "the step's journal is missing");
+  return journal.error();
 }
 
 StepView::StepView(JournalView journal) : journal_(std::move(journal)) {
@@ -91,7 +93,7 @@ void StepView::Apply(const MetaRecord& r) {
   Expected& expected = expected_[path];
   if (expected.object == kNoObject) expected.object = r.object;
   // A direct touch is only the intention; names that go are accounted for by their own records.
-  if (r.reason == TouchReason::kParent) expected.parent_only = true;
+  if (r.reason == TouchReason::kNames) expected.parent_only = true;
   else expected.changed = true;
 }
 
@@ -123,9 +125,9 @@ void StepView::Apply(const RenameRecord& r) {
   NoteInitial(to, IsBorn(r.target) ? kNoObject : r.target);
   const Expected moved = expected_.contains(from) ? expected_[from] : Expected{};
   const Expected displaced = expected_.contains(to) ? expected_[to] : Expected{};
-  expected_[to] = {.object = r.object, .changed = moved.changed, .parent_only = moved.parent_only};
+  expected_[to] = {.object = r.object, .changed = moved.changed};
   if (r.exchange != 0) {
-    expected_[from] = {.object = r.target, .changed = displaced.changed, .parent_only = displaced.parent_only};
+    expected_[from] = {.object = r.target, .changed = displaced.changed};
     expected_.SwapBelow(from, to);
     initial_.SwapBelow(from, to);
     return;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "undo/journal.h"
+#include "undo/journal_view.h"
 #include "undo/types.h"
 
 namespace sandglass::undo {

@@ -65,10 +65,10 @@ bool StepWriter::HasTouched(ObjectId object) const {
   return touched_.contains(object);
 }
 
-bool StepWriter::HasAnchored(ObjectId object) const {
+uint32_t StepWriter::AnchorCount(ObjectId object) const {
   MutexLock lock(mutex_);
   auto found = touched_.find(object);
-  return found != touched_.end() && found->second.anchors > 0;
+  return found == touched_.end() ? 0 : found->second.anchors;
 }
 
 bool StepWriter::IsWhole(ObjectId object) const {
@@ -102,7 +102,7 @@ Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, To
   if (mark) return Append(MarkRecord{.object = object.id, .path = path});
   if (known) return Ok();
 #ifdef SANDGLASS_MUTANT_skip_parent_times
-  if (reason == TouchReason::kParent) return Ok();
+  if (reason == TouchReason::kNames) return Ok();
 #endif
   TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
   if (options_.shadows != nullptr) {
@@ -175,9 +175,10 @@ Result<OpenObject> StepWriter::Readable(const OpenObject& object) const {
 Status StepWriter::TouchContent(const OpenObject& object, std::string_view path, ContentChange change,
                                 WriteVisibility visibility) {
   if (!object.stat.IsRegular() || IsWhole(object.id)) return Ok();
-  TRY(TouchMeta(object, path, TouchReason::kDirect));
+  // The content record itself says that the object changes; without one, this does.
+  TRY(TouchMeta(object, path, unprotected_ ? TouchReason::kDirect : TouchReason::kNames));
   if (unprotected_ || IsWhole(object.id)) return Ok();  // TouchMeta may have adopted a shadow
-  TRY(CheckCapabilities(object, path));
+  TRY(CheckRestorable(object, path));
   bool has_ranges = false;
   {
     MutexLock lock(mutex_);
@@ -197,9 +198,13 @@ Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
   return CaptureWhole(object, path, may_stay_unchanged);
 }
 
-// The kernel drops file capabilities when content changes; an ordinary user could not put them back.
-Status StepWriter::CheckCapabilities(const OpenObject& object, std::string_view path) const {
+// An ordinary user can put back neither the times of somebody else's file nor file capabilities, which the kernel drops when content
+// changes.
+Status StepWriter::CheckRestorable(const OpenObject& object, std::string_view path) const {
   if (::geteuid() == 0) return Ok();
+  if (object.stat.uid != ::geteuid()) {
+    return Error(Code::kNotRestorable, fmt::format("{} belongs to user {}, so undo could not restore its times", path, object.stat.uid));
+  }
   TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
   if (!LosesCapabilities(meta)) return Ok();
   return Error(Code::kNotRestorable, fmt::format("{} has file capabilities, which undo could not restore", path));
@@ -243,6 +248,9 @@ Status StepWriter::CaptureBlob(const OpenObject& object, std::string_view path, 
   Fd blob(::openat(blobs, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!blob.valid()) return Error::FromErrno(errno, "create a copy of what is about to change");
   auto copied = CloneOrCopy(place_, object.fd.get(), blob.get(), size);
+  if (copied.ok() && options_.durability == Durability::kPower && ::fdatasync(blob.get()) != 0) {
+    copied = Error::FromErrno(errno, "sync a copy");
+  }
   if (!copied.ok()) {
     ::unlinkat(blobs, name.c_str(), 0);
     copied_ -= cost;
@@ -327,7 +335,7 @@ Result<OpSeq> StepWriter::IntendCreate(const NameAt& at, Birth birth, uint32_t m
 Result<Keep> StepWriter::KeepObject(const OpenObject& object, int dir_fd, const char* name, std::string_view path, KeepBy by) {
   if (IsBorn(object.id)) return Keep{};
   if (object.stat.IsDirectory()) {
-    TRY(TouchMeta(object, path, TouchReason::kDirect));
+    TRY(TouchMeta(object, path, TouchReason::kNames));
     std::string why;
     if (!CanRestore(Metadata{.uid = object.stat.uid, .gid = object.stat.gid}, &why)) {
       return Error(Code::kNotRestorable, fmt::format("{} could not be made anew as it was: {}", path, why));
@@ -339,7 +347,7 @@ Result<Keep> StepWriter::KeepObject(const OpenObject& object, int dir_fd, const 
 
 Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, const char* name, std::string_view path,
                                           KeepBy by) {
-  TRY(TouchMeta(object, path, TouchReason::kDirect));
+  TRY(TouchMeta(object, path, TouchReason::kNames));
 #ifdef SANDGLASS_MUTANT_ignore_second_link
   if (object.stat.nlink > 1) return Keep{};
 #endif
@@ -350,8 +358,8 @@ Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, 
   // The anchor keeps the inode, not what is in it: someone who has it open for writing could go on. A lease proves that nobody
   // has, and holds until the ticket closes the descriptor. Otherwise the content is kept beside the anchor.
   if (object.stat.IsRegular() && by == KeepBy::kLink && !IsWhole(object.id) && !TakeLease(object, LeaseKind::kReaders) &&
-      object.stat.size > 0) {
-    TRY(TouchContent(object, path, ContentChange::Whole(), WriteVisibility::kUnseen));
+      object.stat.size > 0 && !unprotected_) {
+    TRY(CaptureWhole(object, path, false));
     ++place_.stats.writer_copy;
   }
   const SlotId slot = files_.NextAnchor();
@@ -375,11 +383,12 @@ Result<Keep> StepWriter::Anchored(const OpenObject& object, SlotId slot, bool by
     TRY(files_.Anchors());
     ++place_.stats.anchor_rename;
   }
-  if (object.stat.nlink == 1) retained_ += object.stat.blocks * 512;
-  else ++shared_anchors_;
+  const uint64_t retained = object.stat.nlink == 1 ? object.stat.blocks * 512 : 0;
+  retained_ += retained;
+  if (object.stat.nlink > 1) ++shared_anchors_;
   MutexLock lock(mutex_);
   ++touched_[object.id].anchors;
-  return Keep{.kept = Kept::kAnchor, .anchor = slot, .by_rename = by_rename};
+  return Keep{.kept = Kept::kAnchor, .anchor = slot, .by_rename = by_rename, .retained = retained};
 }
 
 Status StepWriter::KeepAsContent(const OpenObject& object, std::string_view path) {
@@ -430,7 +439,7 @@ Result<OpSeq> StepWriter::IntendRename(const NameAt& from, const NameAt& to, Ren
   return seq;
 }
 
-Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, int dir_fd, const NameAt& at) {
+Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const OpenObject& dir, const NameAt& at) {
   if (!place_.abilities.exchange || !object.stat.IsRegular() || object.stat.nlink != 1 ||
       object.stat.size <= kSmallFileBytes || IsWhole(object.id)) {
     return kNoObject;
@@ -440,7 +449,7 @@ Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, int dir_f
     if (touched_[object.id].ranges != nullptr) return kNoObject;
   }
   const std::string path = JoinPath(at.dir, at.name);
-  TRY(TouchMeta(object, path, TouchReason::kDirect));
+  TRY(TouchMeta(object, path, TouchReason::kNames));
   if (IsWhole(object.id)) return kNoObject;  // a shadow was adopted: there are writers
   TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
   std::string why;
@@ -452,13 +461,20 @@ Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, int dir_f
   if (!fresh_fd.valid()) return Error::FromErrno(errno, "create a fresh inode");
   TRY_ASSIGN(OpenObject fresh, OpenObjectAt(place_.identifier, anchors, slot_name.c_str()));
   TRY(ApplyMetadata(fresh, meta));
+  TRY(TouchMeta(dir, at.dir, TouchReason::kNames));
   TRY_ASSIGN(OpSeq seq, IntendReplace(at, object.id, fresh.id, slot, SlotId{UINT32_MAX}));
   const std::string name(at.name);
-  if (::renameat2(anchors, slot_name.c_str(), dir_fd, name.c_str(), RENAME_EXCHANGE) != 0) {
+  if (::renameat2(anchors, slot_name.c_str(), dir.fd.get(), name.c_str(), RENAME_EXCHANGE) != 0) {
     TRY(Settle(seq, errno));
     return kNoObject;
   }
+  // A truncation leaves its folder alone; our exchange of names must not show there either.
+  TRY(ApplyMtime(dir, dir.stat.mtime_ns));
   MarkBorn(fresh.id);
+  {
+    MutexLock lock(mutex_);
+    ++touched_[object.id].anchors;
+  }
   retained_ += object.stat.blocks * 512;
   ++place_.stats.inode_move;
   TRY(Settle(seq, 0));
@@ -477,6 +493,7 @@ void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object) {
   if (keep.kept != Kept::kAnchor || keep.by_rename) return;
   auto anchors = files_.Anchors();
   if (anchors.ok()) ::unlinkat(*anchors, SlotName(keep.anchor).c_str(), 0);
+  retained_ -= keep.retained;
   MutexLock lock(mutex_);
   --touched_[object].anchors;
 }
@@ -517,11 +534,13 @@ Status StepWriter::DropUnchanged() {
   return Ok();
 }
 
-Status StepWriter::NoteAfter(ObjectId object, uint64_t size) {
-  return journal_->Append(AfterRecord{.object = object, .size = size});
+Status StepWriter::NoteAfter(ObjectId object, const FileStat& stat) {
+  return journal_->Append(AfterRecord{.object = object, .size = stat.size, .mtime_ns = stat.mtime_ns, .ctime_ns = stat.ctime_ns,
+                                      .mode = stat.mode, .uid = stat.uid, .gid = stat.gid});
 }
 
 Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {
+  if (closed_) return Ok();
   TRY(Append(CloseRecord{.closed_ns = now_ns,
                          .protection = unprotected_ ? Protection::kUnprotected : Protection::kFull,
                          .counts = counts,
@@ -529,7 +548,9 @@ Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {
                          .retained_bytes = retained_,
                          .shared_anchors = shared_anchors_}));
   TRY(MakeDurable());
-  return journal_->Finish();
+  TRY(journal_->Finish());
+  closed_ = true;
+  return Ok();
 }
 
 }  // namespace sandglass::undo

@@ -36,6 +36,8 @@ struct Keep {
   SlotId anchor{};
   // The anchor is not made yet: the caller renames the name itself into anchors/ (after the intent), instead of removing it.
   bool by_rename = false;
+  // What the anchor keeps from being freed; 0 while the object has further names.
+  uint64_t retained = 0;
 };
 
 enum class KeepBy : uint8_t { kLink, kRename };
@@ -55,7 +57,7 @@ class StepWriter {
   Status TouchContent(const OpenObject& object, std::string_view path, ContentChange change, WriteVisibility visibility);
   bool IsBorn(ObjectId object) const;
   bool HasTouched(ObjectId object) const;
-  bool HasAnchored(ObjectId object) const;
+  uint32_t AnchorCount(ObjectId object) const;
 
   // --- Names.
   Result<OpSeq> IntendCreate(const NameAt& at, Birth birth, uint32_t mode, ObjectId object = kNoObject, SlotId origin = {});
@@ -66,7 +68,7 @@ class StepWriter {
                              const OpenObject* target, const Keep& target_keep);
   // Gives the name a fresh inode with the same metadata and no content, and keeps the old one, if that is possible and cheaper than
   // copying. Returns the fresh one; kNoObject: it is not.
-  Result<ObjectId> TryReplaceInode(const OpenObject& object, int dir_fd, const NameAt& at);
+  Result<ObjectId> TryReplaceInode(const OpenObject& object, const OpenObject& dir, const NameAt& at);
   // Of a rewind: the inode in anchors/`anchor` and the one at `at` change places.
   Result<OpSeq> IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh, SlotId anchor, SlotId origin);
   // The operation that `keep` was made for did not happen.
@@ -79,10 +81,11 @@ class StepWriter {
   bool unprotected() const { return unprotected_; }
   // Drops provisional copies of what did not change.
   Status DropUnchanged();
-  // How large a touched object was when the step closed.
-  Status NoteAfter(ObjectId object, uint64_t size);
-  // Writes the closing record and cuts the journal to size.
+  // What a touched object looks like now that the step closes.
+  Status NoteAfter(ObjectId object, const FileStat& stat);
+  // Writes the closing record and cuts the journal to size. Done once; nothing can be recorded any more.
   Status Close(int64_t now_ns, const ChangeCounts& counts);
+  bool closed() const { return closed_; }
   void Beat(int64_t now_ns) { journal_->Beat(now_ns); }
   // Everything recorded so far survives a power cut (Durability::kPower only).
   Status MakeDurable();
@@ -120,7 +123,7 @@ class StepWriter {
   Status CaptureWhole(const OpenObject& object, std::string_view path, bool provisional);
   Status CapturePack(const OpenObject& object, std::string_view path);
   Status CaptureBlob(const OpenObject& object, std::string_view path, bool provisional);
-  Status CheckCapabilities(const OpenObject& object, std::string_view path) const;
+  Status CheckRestorable(const OpenObject& object, std::string_view path) const;
   Result<Ranges*> RangesOf(const OpenObject& object, std::string_view path);
   Status CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size, uint64_t begin, uint64_t end);
   Status CaptureRange(const OpenObject& object, std::string_view path, uint64_t begin, uint64_t end);
@@ -144,6 +147,7 @@ class StepWriter {
   std::atomic<uint32_t> shared_anchors_{0};
   std::atomic<uint64_t> records_{0};
   std::atomic<bool> unprotected_{false};
+  std::atomic<bool> closed_{false};
   mutable Mutex mutex_;
   std::unordered_map<ObjectId, Touch> touched_ GUARDED_BY(mutex_);
   std::vector<Provisional> provisional_ GUARDED_BY(mutex_);

@@ -40,7 +40,8 @@ Status CheckVersion(int store_fd) {
                            *version, kFormatVersion));
 }
 
-Result<Fd> TakeLock(int store_fd) {
+Result<Fd> TakeLock(const Place& place) {
+  const int store_fd = place.store.get();
   Fd lock(::openat(store_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid()) return Error::FromErrno(errno, "open the store's lock");
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
@@ -51,7 +52,8 @@ Result<Fd> TakeLock(int store_fd) {
   if (errno != EWOULDBLOCK) return Error::FromErrno(errno, "lock the store");
   auto holder = ReadFileAt(store_fd, "lock", 64);
   std::string who = holder.ok() && !holder->empty() ? fmt::format(" (process {})", holder->substr(0, holder->find('\n'))) : "";
-  return Error(Code::kLocked, fmt::format("another Sandglass{} is using this project's undo store; end it or try again later", who));
+  return Error(Code::kLocked, fmt::format("another Sandglass{} is using the undo store {}; end it or try again later", who,
+                                          place.store_path));
 }
 
 // A store holds identities of one project's objects: used with another project it would only see conflicts.
@@ -121,7 +123,10 @@ StepInfo StepRow::Info() const {
 Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
   std::unique_ptr<StoreFrame> frame(new StoreFrame(place));
   const int store = place.store.get();
-  TRY_ASSIGN(frame->lock_, TakeLock(store));
+  if (!NameExists(store, "version") && !LooksLikeStore(store)) {
+    return Error(Code::kInvalid, fmt::format("{} holds other things than an undo store; choose an empty folder", place.store_path));
+  }
+  TRY_ASSIGN(frame->lock_, TakeLock(place));
   TRY(CheckVersion(store));
   TRY(CheckProject(place));
   TRY_ASSIGN(frame->wal_, OpenOrMakeDir(store, "wal"));
@@ -140,6 +145,14 @@ Status StoreFrame::Discard(int parent_fd, const char* name) {
 Status StoreFrame::EmptyTrash() {
   for (const std::string& name : ListNames(trash_.get())) TRY(RemoveTreeAt(trash_.get(), name.c_str()));
   return Ok();
+}
+
+bool LooksLikeStore(int store_fd) {
+  const auto known = [](const std::string& name) {
+    return std::any_of(std::begin(kStoreNames), std::end(kStoreNames), [&](const char* each) { return name == each; });
+  };
+  const auto names = ListNames(store_fd);
+  return std::all_of(names.begin(), names.end(), known);
 }
 
 std::vector<std::string> ListNames(int dir_fd) {
@@ -224,6 +237,12 @@ Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers) {
 
 std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps, const std::vector<Barrier>& barriers) {
   std::vector<HistoryEntry> history;
+  const auto is_listed = [&](StepId id) {
+    return std::any_of(steps.begin(), steps.end(), [&](const StepRow& row) { return row.header.id == id; });
+  };
+  for (const Barrier& barrier : barriers) {  // older than every step that is left
+    if (!is_listed(barrier.after)) history.push_back({.step = std::nullopt, .barrier = barrier});
+  }
   for (const StepRow& row : steps) {
     history.push_back({.step = row.Info(), .barrier = std::nullopt});
     for (const Barrier& barrier : barriers) {

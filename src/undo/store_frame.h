@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "undo/journal.h"
+#include "undo/journal_view.h"
 #include "undo/place.h"
 #include "undo/types.h"
 
@@ -54,6 +54,13 @@ class StoreFrame {
 // Rows of steps/ (or redo/), oldest first. Never fails on a damaged step: it is listed as such.
 Result<std::vector<StepRow>> ListSteps(int folder_fd);
 std::vector<std::string> ListNames(int dir_fd);
+
+// Everything that a store may hold. Nothing else in its folder is ever touched.
+inline constexpr const char* kStoreNames[] = {"version", "lock",  "project", "objects", "barriers",    "wal",         "steps",
+                                              "redo",    "trash", "shadows", "probe.a", "probe.b",     "version.tmp", "project.tmp",
+                                              "objects.tmp", "barriers.tmp"};
+// Empty, or with names of a store only.
+bool LooksLikeStore(int store_fd);
 
 // The format version of a store; nullopt: the store is empty.
 Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/io.h"
+#include "base/rel_path.h"
 #include "undo/looker.h"
 #include "undo/reading.h"
 #include "undo/log_core.h"
@@ -40,7 +41,7 @@ Result<std::unique_ptr<LogCore>> LogCore::Open(const UndoPaths& paths, const Und
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
   std::unique_ptr<LogCore> core(new LogCore(std::move(place), options));
   {
-    MutexLock lock(core->lifecycle_);
+    LifecycleLock lock(*core);
     TRY(core->Start());
   }
   core->StartThreads();
@@ -107,7 +108,7 @@ Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way) {
       return OpenedStep{std::move(pass), writer};
     }
     pass.Reset();
-    MutexLock lock(lifecycle_);
+    LifecycleLock lock(*this);
     if (current() == nullptr) TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
   }
 }
@@ -136,7 +137,7 @@ JournalHeader LogCore::NewHeader(const StepSpec& spec, StepId id) {
 }
 
 Result<StepId> LogCore::OpenStep(const StepSpec& spec) {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   if (StepWriter* writer = current()) {
     if (writer->header().kind != StepKind::kAmbient) {
       return Error(Code::kBusy, fmt::format("step {} is still open", writer->header().id.value));
@@ -168,7 +169,7 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
 }
 
 Result<std::vector<StepId>> LogCore::CloseStep(std::span<const ObjectRef> live_writers) {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
   return CloseLocked(live_writers);
 }
@@ -176,16 +177,16 @@ Result<std::vector<StepId>> LogCore::CloseStep(std::span<const ObjectRef> live_w
 Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live_writers) {
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
   StepWriter& writer = *current();
-  TRY(SettleShadows(writer));
-  TRY(writer.DropUnchanged());
   ChangeCounts counts;
-  {
+  if (!writer.closed()) {  // else only the promotion failed last time
+    TRY(SettleShadows(writer));
+    TRY(writer.DropUnchanged());
     TRY_ASSIGN(StepView view, StepView::Open(writer.files().dir()));
     TRY(NoticeEdits(view));
     TRY(NoteAfterStates(writer, view));
     counts = view.Counts();
+    TRY(ShadowLiveWriters(live_writers));
   }
-  TRY(ShadowLiveWriters(live_writers));
   TRY(Promote(writer, counts));
   TakeCurrent();
   ForgetFrozen();
@@ -201,9 +202,7 @@ Status LogCore::CloseAmbientLocked() {
 }
 
 Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
-  TRY(objects_.Flush());
-  const int64_t now = Now().ns;
-  TRY(writer.Close(now, counts));
+  TRY(writer.Close(Now().ns, counts));
   const std::string folder = fmt::format("{}", writer.header().id.value);
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
     return Error::FromErrno(errno, fmt::format("promote step {}", folder));
@@ -214,7 +213,44 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
   }
   TRY_ASSIGN(auto summary, ReadJournalSummary(writer.files().dir(), "journal"));
   steps_.push_back({folder, std::move(summary.header), summary.close, false});
-  return Ok();
+  return AdoptAfterStates(writer.files().dir());
+}
+
+// The table may only know of a step's after-states once the step is promoted: otherwise, after a crash in between, they would look like
+// somebody's edits. Killed right after the promotion, the next open finds the step unmarked and does this then.
+Status LogCore::AdoptAfterStates(int step_dir) {
+  TRY_ASSIGN(JournalView journal, JournalView::Open(step_dir, "journal"));
+  for (size_t i = 0; i < journal.size(); ++i) {
+    auto record = journal.At(i);
+    if (!record.ok()) continue;
+    if (const auto* after = std::get_if<AfterRecord>(&*record)) {
+      objects_.Put(after->object, {after->size, after->mtime_ns, after->ctime_ns, after->mode, after->uid, after->gid});
+    }
+  }
+  objects_.MarkAdopted(journal.header().uid);
+  return objects_.Flush();
+}
+
+Status LogCore::AdoptForgotten() {
+  if (steps_.empty() || steps_.back().damaged || objects_.IsAdopted(steps_.back().header.uid)) return Ok();
+  TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), steps_.back().folder.c_str()));
+  return AdoptAfterStates(dir.get());
+}
+
+// --- Events.
+
+void LogCore::QueueEvent(std::function<void()> event) {
+  MutexLock lock(events_mutex_);
+  events_.push_back(std::move(event));
+}
+
+void LogCore::FireEvents() {
+  std::vector<std::function<void()>> events;
+  {
+    MutexLock lock(events_mutex_);
+    events.swap(events_);
+  }
+  for (const auto& event : events) event();
 }
 
 // --- After-states.
@@ -226,11 +262,25 @@ Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
     if (expected.object == kNoObject) continue;
     const auto found = looker.At(path);
     if (!found || found->id != expected.object) continue;  // another hand was faster: rollback will see it
-    objects_.Put(found->id, Signature::Of(found->stat));
     latest = std::max(latest, found->stat.ctime_ns);
-    if (!expected.parent_only) TRY(writer.NoteAfter(found->id, found->stat.size));
+    TRY(writer.NoteAfter(found->id, found->stat));
   }
+  TRY(NoteAnchored(writer, view));
   WaitForNextTick(latest);
+  return Ok();
+}
+
+// Losing one of several names moves an object's ctime; its other names may not be known here, but the anchor is.
+Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
+  for (size_t i = 0; i < view.journal().size(); ++i) {
+    auto record = view.journal().At(i);
+    if (!record.ok()) continue;
+    const auto* remove = std::get_if<RemoveRecord>(&*record);
+    if (remove == nullptr || remove->kept != Kept::kAnchor || remove->nlink < 2) continue;
+    TRY_ASSIGN(int anchors, writer.files().Anchors());
+    auto stat = StatAt(anchors, SlotName(remove->anchor).c_str());
+    if (stat.ok()) TRY(writer.NoteAfter(remove->object, *stat));
+  }
   return Ok();
 }
 
@@ -269,17 +319,22 @@ Status LogCore::NoticeEdits(const StepView& view) {
 
 Status LogCore::AddBarrier(std::vector<std::string> paths) {
   Barrier barrier{.after = steps_.empty() ? StepId{0} : steps_.back().header.id, .at = Now(), .paths = std::move(paths)};
-  if (options_.external == ExternalPolicy::kBarrier && !steps_.empty()) {
+  if (options_.external == ExternalPolicy::kBarrier && !(steps_.empty() && redo_.empty())) {
     barriers_.push_back(barrier);
     TRY(WriteBarriers(frame_->store(), barriers_));
   }
-  observer_->OnExternalModification(barrier);
+  QueueEvent([this, barrier] { observer_->OnExternalModification(barrier); });
   return Ok();
 }
 
 Status LogCore::NoteExternalModification(std::span<const std::string> paths) {
-  MutexLock lock(lifecycle_);
-  return AddBarrier({paths.begin(), paths.end()});
+  std::vector<std::string> normal;
+  for (const std::string& path : paths) {
+    TRY_ASSIGN(std::string relative, NormalizeRelPath(path));
+    normal.push_back(std::move(relative));
+  }
+  LifecycleLock lock(*this);
+  return AddBarrier(std::move(normal));
 }
 
 // --- Live writers.
@@ -292,20 +347,27 @@ Status LogCore::SettleShadows(StepWriter& writer) {
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
     TRY(writer.TouchMeta(object, path, TouchReason::kDirect));
   }
+  DropIdleShadows();
   for (const ObjectId& id : shadows_.All()) {
-    auto object = shadows_.Reopen(id);
-    if (!object.ok() || !MayHaveWriter(*object)) {
-      shadows_.Drop(id);
-      continue;
-    }
-    TRY(shadows_.Take(*object));  // still open: the next interval starts from here
+    TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
+    TRY(shadows_.Take(object));  // still open: the next interval starts from here
   }
   return Ok();
 }
 
+void LogCore::DropIdleShadows() {
+  for (const ObjectId& id : shadows_.All()) {
+    auto object = shadows_.Reopen(id);
+    if (!object.ok() || !MayHaveWriter(*object)) shadows_.Drop(id);
+  }
+}
+
 Status LogCore::SettleBetweenSteps() {
   TRY_ASSIGN(auto changed, shadows_.Changed());
-  if (changed.empty()) return Ok();
+  if (changed.empty()) {
+    DropIdleShadows();
+    return Ok();
+  }
   TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
   // A changed shadow is adopted by the ambient step, so the writer must be watched on from here.
   std::vector<Fd> fds;
@@ -324,14 +386,14 @@ Status LogCore::ShadowLiveWriters(std::span<const ObjectRef> live_writers) {
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, ref.fd));
     if (!object.stat.IsRegular() || !ProjectPathOf(*place_, object.fd.get()) || !MayHaveWriter(object)) continue;
     if (Status taken = shadows_.Take(object); !taken.ok()) {
-      observer_->OnUnprotected(current()->header().id, taken.error().message());
+      QueueEvent([this, id = current()->header().id, why = taken.error().message()] { observer_->OnUnprotected(id, why); });
     }
   }
   return Ok();
 }
 
 Result<bool> LogCore::Tick() {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   StepWriter* writer = current();
   if (writer == nullptr || writer->header().kind != StepKind::kAmbient) return false;
   const Instant now = Now();
@@ -354,27 +416,28 @@ void LogCore::ForgetFrozen() {
   frozen_.reset();
 }
 
-bool LogCore::IsFrozen(StepWriter& writer, ObjectId object) {
-  if (writer.HasAnchored(object)) return true;
+bool LogCore::IsFrozen(StepWriter& writer, const OpenObject& object) {
+  uint32_t anchors = writer.AnchorCount(object.id);
   MutexLock lock(frozen_mutex_);
   if (!frozen_) frozen_ = CollectAnchored({frame_->steps(), frame_->redo()});
-  return frozen_->contains(object);
+  if (auto found = frozen_->find(object.id); found != frozen_->end()) anchors += found->second;
+  return anchors > 0 && object.stat.nlink <= anchors;
 }
 
 Status LogCore::Deny() {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   if (current() == nullptr) return Ok();
   TRY(AbortLocked());
   return Ok();
 }
 
 Result<std::vector<HistoryEntry>> LogCore::History() {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   return MergeHistory(steps_, barriers_);
 }
 
 uint32_t LogCore::RedoDepth() {
-  MutexLock lock(lifecycle_);
+  LifecycleLock lock(*this);
   return static_cast<uint32_t>(redo_.size());
 }
 
@@ -396,8 +459,11 @@ Status UndoLog::Discard(const UndoPaths& paths) {
   if (!lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return Error(Code::kLocked, "another Sandglass is using this project's undo store; end it or try again later");
   }
-  for (const std::string& name : ListNames(store)) {
-    if (name != "lock") TRY(RemoveTreeAt(store, name.c_str()));
+  if (!NameExists(store, "version") && !LooksLikeStore(store)) {
+    return Error(Code::kInvalid, fmt::format("{} is no undo store; nothing was deleted", place->store_path));
+  }
+  for (const char* name : kStoreNames) {
+    if (std::string_view(name) != "lock") TRY(RemoveTreeAt(store, name));
   }
   return ReplaceFileAt(store, "version", fmt::format("{}\n", kFormatVersion));
 }

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -53,10 +55,31 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
   return std::nullopt;
 }
 
-std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, StepFiles& files) {
+// What objects looked like that a step only took a name from: their anchors must still look so.
+using Untouched = std::unordered_map<ObjectId, std::pair<uint64_t, int64_t>>;
+
+Untouched FindUntouched(const StepView& view) {
+  Untouched untouched;
+  for (size_t i = 0; i < view.journal().size(); ++i) {
+    auto record = view.journal().At(i);
+    if (!record.ok()) continue;
+    if (const auto* meta = std::get_if<MetaRecord>(&*record); meta != nullptr && meta->reason == TouchReason::kNames) {
+      untouched[meta->object] = {meta->meta.size, meta->meta.mtime_ns};
+    }
+    if (const auto* mark = std::get_if<MarkRecord>(&*record)) untouched.erase(mark->object);
+    if (const auto* content = std::get_if<ContentRecord>(&*record)) untouched.erase(content->object);
+  }
+  return untouched;
+}
+
+std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, ObjectId object, const Untouched& untouched,
+                                    StepFiles& files) {
   auto anchors = files.Anchors();
-  if (anchors.ok() && NameExists(*anchors, SlotName(anchor).c_str())) return std::nullopt;
-  return Conflict{ConflictKind::kCorrupt, path, "what was kept of it is missing from the store"};
+  auto stat = anchors.ok() ? StatAt(*anchors, SlotName(anchor).c_str()) : Result<FileStat>(anchors.error());
+  if (!stat.ok()) return Conflict{ConflictKind::kCorrupt, path, "what was kept of it is missing from the store"};
+  const auto found = untouched.find(object);
+  if (found == untouched.end() || !stat->IsRegular() || found->second == std::pair{stat->size, stat->mtime_ns}) return std::nullopt;
+  return Conflict{ConflictKind::kCorrupt, path, "what was kept of it has been changed in the store"};
 }
 
 }  // namespace
@@ -70,7 +93,9 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
   Looker looker(place);
   for (const auto& [path, expected] : view.expected().map()) {
     if (later != nullptr && later->contains(path)) continue;
-    auto conflict = Compare(objects, view, shadows, path, expected, looker.At(path));
+    const auto found = looker.At(path);
+    if (looker.denied()) continue;  // in a folder that the step itself closed to us
+    auto conflict = Compare(objects, view, shadows, path, expected, found);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
   return conflicts;
@@ -84,6 +109,8 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files) {
   if (view.journal().damaged() > 0) {
     note(Conflict{ConflictKind::kCorrupt, "", fmt::format("{} records of its journal are damaged", view.journal().damaged())});
   }
+  if (!view.journal().Close().ok()) note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing"});
+  const Untouched untouched = FindUntouched(view);
   for (size_t i = 0; i < view.journal().size(); ++i) {
     auto record = view.journal().At(i);
     if (!record.ok()) continue;
@@ -91,19 +118,46 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files) {
       if (!view.IsDropped(*content)) note(CheckContent(*content, files));
     } else if (const auto* remove = std::get_if<RemoveRecord>(&*record)) {
       if (remove->kept == Kept::kAnchor && !view.Outcome(remove->seq).failed()) {
-        note(CheckAnchor(JoinPath(remove->at.dir, remove->at.name), remove->anchor, files));
+        note(CheckAnchor(JoinPath(remove->at.dir, remove->at.name), remove->anchor, remove->object, untouched, files));
       }
     } else if (const auto* rename = std::get_if<RenameRecord>(&*record)) {
       if (rename->target_kept == Kept::kAnchor && !view.Outcome(rename->seq).failed()) {
-        note(CheckAnchor(JoinPath(rename->to.dir, rename->to.name), rename->anchor, files));
+        note(CheckAnchor(JoinPath(rename->to.dir, rename->to.name), rename->anchor, rename->target, untouched, files));
       }
     } else if (const auto* replace = std::get_if<ReplaceRecord>(&*record)) {
       if (!view.Outcome(replace->seq).failed()) {
-        note(CheckAnchor(JoinPath(replace->at.dir, replace->at.name), replace->anchor, files));
+        note(CheckAnchor(JoinPath(replace->at.dir, replace->at.name), replace->anchor, replace->old_object, untouched, files));
       }
     }
   }
   return conflicts;
+}
+
+std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& view) {
+  std::vector<OutcomeRecord> outcomes;
+  Looker looker(place);
+  const auto has = [&](const NameAt& at) {
+    auto found = looker.At(JoinPath(at.dir, at.name));
+    return found ? found->id : kNoObject;
+  };
+  const auto judge = [&](OpSeq seq, bool happened, ObjectId created = kNoObject) {
+    if (!view.Outcome(seq).known) outcomes.push_back({.seq = seq, .sys_errno = happened ? 0 : ECANCELED, .object = created});
+  };
+  for (size_t i = 0; i < view.journal().size(); ++i) {
+    auto record = view.journal().At(i);
+    if (!record.ok()) continue;
+    if (const auto* create = std::get_if<CreateRecord>(&*record)) {
+      const ObjectId now = has(create->at);
+      judge(create->seq, now != kNoObject, create->birth == Birth::kNew ? now : kNoObject);
+    } else if (const auto* remove = std::get_if<RemoveRecord>(&*record)) {
+      judge(remove->seq, has(remove->at) != remove->object);
+    } else if (const auto* rename = std::get_if<RenameRecord>(&*record)) {
+      judge(rename->seq, has(rename->to) == rename->object);
+    } else if (const auto* replace = std::get_if<ReplaceRecord>(&*record)) {
+      judge(replace->seq, has(replace->at) == replace->fresh_object);
+    }
+  }
+  return outcomes;
 }
 
 std::vector<ObjectId> FindLateChanges(const Place& place, const StepView& view, int64_t cutoff_ns) {

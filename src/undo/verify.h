@@ -21,6 +21,9 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
 // What the step kept and can no longer give back: missing files, failed checksums.
 std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files);
 
+// Operations that were intended and never settled, settled by what is on disk.
+std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& view);
+
 // Objects of an interrupted step that changed after `cutoff_ns`: a person's, to be kept.
 std::vector<ObjectId> FindLateChanges(const Place& place, const StepView& view, int64_t cutoff_ns);
 

@@ -77,6 +77,7 @@ Result<Child> Child::Start(const std::vector<std::string>& argv, const std::stri
   if (!log.valid()) return Error::FromErrno(errno, "open " + output);
   TRY_ASSIGN(SocketPair sockets, MakeSockets());
   std::vector<char*> arguments;
+  arguments.reserve(argv.size() + 1);
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   const pid_t pid = fork();

@@ -71,6 +71,11 @@ Result<std::vector<std::string>> Ledger::Take(std::string_view marker, TreePtr t
     TRY_ASSIGN(ambient_, ParseId(rest));
     return std::vector<std::string>{};
   }
+  if (word == "between") {
+    TRY_ASSIGN(History history, ParseHistory(rest));
+    between_.push_back(std::move(history));
+    return std::vector<std::string>{};
+  }
   if (word == "closing") {
     TRY_ASSIGN(const int64_t id, ParseId(rest));
     closing_ = With(current_, id);
@@ -79,6 +84,7 @@ Result<std::vector<std::string>> Ledger::Take(std::string_view marker, TreePtr t
   if (word != "state") return Error{Code::kInvalid, fmt::format("unknown marker '{}'", marker)};
   TRY_ASSIGN(current_, ParseHistory(rest));
   closing_.reset();
+  between_.clear();
   ambient_.reset();
   if (counting_) run_states_.push_back({current_, {tree, {}}});
   return Learn(current_, std::move(tree));
@@ -109,6 +115,7 @@ std::optional<ExpectedTree> Ledger::Known(const History& history,
 std::vector<History> Ledger::Allowed(const Reference& reference) const {
   std::vector<History> allowed = {current_};
   if (closing_) allowed.push_back(*closing_);
+  allowed.insert(allowed.end(), between_.begin(), between_.end());
   const size_t next = run_states_.size();
   // A refused run goes its own way from there on, but the call that was refused may have done its work.
   if (next < reference.size()) allowed.push_back(reference[next].history);

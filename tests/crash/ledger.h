@@ -1,9 +1,9 @@
 // Ledger: which tree belongs to which history, learnt from a run's own markers, and what may therefore be found after a kill.
 //
-// A scenario reports every state in which no step is open ("state 1,2"), the tree of a step that is about to close ("closing 3")
-// and the begin of an ambient step ("ambient -1"). A step that was killed must be gone as if it had never been; one that
-// had been reported closed must be there. So after a kill the history is that of the last state or of the next one, and
-// the tree is the one that belongs to it. One thread.
+// A scenario reports every state in which no step is open ("state 1,2"), the tree of a step that is about to close ("closing 3"),
+// the begin of an ambient step ("ambient -1") and what a rewind of several steps passes through ("between 1"). A step that was
+// killed must be gone as if it had never been; one that had been reported closed must be there. So after a kill the history is
+// that of the last state or of the next one, or one in between, and the tree is the one that belongs to it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -77,6 +77,7 @@ class Ledger {
   std::map<int64_t, int64_t> before_;  // by step: the one before it
   History current_;
   std::optional<History> closing_;
+  std::vector<History> between_;
   std::optional<int64_t> ambient_;
   Reference run_states_;
   bool counting_ = false;

@@ -67,6 +67,14 @@ TEST_F(LedgerTest, AClosedStepMustNotBeLost) {
   EXPECT_EQ(After({}), "!");
 }
 
+TEST_F(LedgerTest, WhatARewindPassesThroughIsAllowed) {
+  Take("state 1", Tree("first"));
+  Take("state 1,2", Tree("second"));
+  EXPECT_EQ(After({1}), "!");
+  Take("between 1", Tree("second"));
+  EXPECT_EQ(After({1}), "first");
+}
+
 TEST_F(LedgerTest, TheNextStateOfTheReferenceIsAllowed) {
   ledger_.BeginRun();
   Take("state ", Tree("old"));

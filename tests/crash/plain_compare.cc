@@ -149,7 +149,8 @@ class TreeReader {
     }
     entry.flags = ReadUserFlags(fd.get());
     TRY_ASSIGN(const std::vector<std::string> names, ReadNames(fd.get(), path));
-    for (const std::string& name : names) TRY(Visit(rel.empty() ? name : rel + "/" + name));
+    const std::string prefix = rel.empty() ? "" : rel + "/";
+    for (const std::string& name : names) TRY(Visit(prefix + name));
     return Ok();
   }
 

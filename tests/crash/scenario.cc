@@ -206,6 +206,7 @@ int Main(int argc, char** argv) {
 }  // namespace sandglass::crash
 
 // The leak checker of a sanitizer build cannot work in a traced process.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
 int main(int argc, char** argv) { return sandglass::crash::Main(argc, argv); }

@@ -31,8 +31,8 @@ auto StepOf(int64_t id, Work work) {
 auto RollbackOf(uint32_t count) {
   return [=](Stage& stage) { return stage.Rollback(count); };
 }
-auto RedoOf(uint32_t count) {
-  return [=](Stage& stage) { return stage.Redo(count); };
+auto RedoOf(std::vector<int64_t> steps) {
+  return [steps = std::move(steps)](Stage& stage) { return stage.Redo(steps); };
 }
 const auto kThreeSteps = [](Stage& stage) -> Status {
   TRY(stage.Step(1, MixedWork));
@@ -54,7 +54,7 @@ void AddWorks(std::vector<Scenario>& all) {
     all.push_back({.name = name + ".redo",
                    .about = about + ": redone",
                    .setup = InTurn(StepOf(1, row.work), RollbackOf(1)),
-                   .run = RedoOf(1)});
+                   .run = RedoOf({1})});
   }
 }
 
@@ -173,7 +173,7 @@ void AddHistories(std::vector<Scenario>& all) {
   all.push_back({.name = "redo_three",
                  .about = "three steps redone at once",
                  .setup = InTurn(kThreeSteps, RollbackOf(3)),
-                 .run = RedoOf(3)});
+                 .run = RedoOf({1, 2, 3})});
   all.push_back({.name = "step_drops_redo",
                  .about = "a new step empties the redo stack",
                  .setup = InTurn(kThreeSteps, RollbackOf(2)),

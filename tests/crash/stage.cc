@@ -28,6 +28,11 @@ Status Stage::Open() {
   Result<std::unique_ptr<UndoLog>> opened = UndoLog::Open(paths_, options_);
   if (!opened.ok()) return Refuse(opened.error());
   log_ = std::move(opened).value();
+  const std::vector<undo::Conflict>& conflicts = log_->recovery().rewind.conflicts;
+  if (!conflicts.empty()) {
+    return Refuse({Code::kIo, fmt::format("recovery could not bring back {}: {}", conflicts[0].path,
+                                          conflicts[0].detail)});
+  }
   ops_ = std::make_unique<ProjectOps>(*log_, paths_.project);
   means_ = FindMeans(paths_.project);
   return SayState();
@@ -86,8 +91,24 @@ Status Stage::Step(int64_t id, const Work& work) {
   return CloseStep();
 }
 
-Status Stage::Rollback(uint32_t count) { return Settle(log_->Rollback(count)); }
-Status Stage::Redo(uint32_t count) { return Settle(log_->Redo(count)); }
+// Each step is taken back as a whole, but the steps of one rollback one by one.
+Status Stage::Rollback(uint32_t count) {
+  TRY_ASSIGN(History history, HistoryOf(*log_));
+  for (uint32_t i = 1; i < count && !history.empty(); ++i) {
+    history.pop_back();
+    port_.Say("between " + HistoryText(history));
+  }
+  return Settle(log_->Rollback(count));
+}
+
+Status Stage::Redo(std::span<const int64_t> steps) {
+  TRY_ASSIGN(History history, HistoryOf(*log_));
+  for (const int64_t id : steps.first(steps.size() - 1)) {
+    history.push_back(id);
+    port_.Say("between " + HistoryText(history));
+  }
+  return Settle(log_->Redo(static_cast<uint32_t>(steps.size())));
+}
 
 Status Stage::Restore(int64_t step, const std::vector<std::string>& paths) {
   return Settle(log_->Restore(StepId{step}, paths));

@@ -46,7 +46,8 @@ class Stage {
   Status AbortStep();
 
   Status Rollback(uint32_t count);
-  Status Redo(uint32_t count);
+  // At least one, in the order in which they come back.
+  Status Redo(std::span<const int64_t> steps);
   Status Restore(int64_t step, const std::vector<std::string>& paths);
 
   // No step is open: the tree belongs to the history.

@@ -276,6 +276,7 @@ Status Sweep::Spread(size_t count, const std::function<Status(size_t)>& work) co
   std::atomic<size_t> next{0};
   std::vector<std::optional<Error>> failures(options_.workers);
   std::vector<std::thread> workers;
+  workers.reserve(options_.workers);
   for (uint32_t w = 0; w < options_.workers; ++w) {
     workers.emplace_back([&, w] {
       for (size_t i = next++; i < count; i = next++) {

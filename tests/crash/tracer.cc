@@ -31,7 +31,7 @@ Error TraceFailed(std::string_view what) {
 std::string PeekMemory(pid_t tid, uint64_t address, size_t size) {
   std::string bytes(size, '\0');
   iovec local = {bytes.data(), bytes.size()};
-  iovec remote = {reinterpret_cast<void*>(address), size};
+  iovec remote = {reinterpret_cast<void*>(address), size};  // NOLINT(performance-no-int-to-ptr)
   const ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
   bytes.resize(got < 0 ? 0 : static_cast<size_t>(got));
   return bytes;

@@ -8,6 +8,7 @@
 
 #include "base/rel_path.h"
 #include "tests/model/external_edit.h"
+#include "tests/support/tree_walk.h"
 
 namespace sandglass::model {
 
@@ -182,7 +183,8 @@ Status ModelRun::Act(const Command& command) {
 Status ModelRun::BeginStep() {
   TRY_ASSIGN(StepId id, log_->OpenStep({.label = "model"}));
   trace_.Add(fmt::format("begin step {}", id.value));
-  stack_.push_back({.id = id, .before = current_, .after = {}, .edited = {}});
+  TRY_ASSIGN(inodes_, LookAtInodes());
+  stack_.push_back({.id = id, .before = current_});
   ForgetRedo();
   step_open_ = true;
   operations_in_step_ = 0;
@@ -192,6 +194,7 @@ Status ModelRun::BeginStep() {
 // A change while no step is open: the log opens an ambient one by itself.
 Status ModelRun::ActOutsideOfStep(const Command& command) {
   TRY(EndStep());
+  TRY_ASSIGN(inodes_, LookAtInodes());
   const Command change{.op = command.salt % 2 == 0 ? Op::kWriteNew : Op::kUnlinkLast,
                        .path = command.path,
                        .other = command.other,
@@ -201,7 +204,7 @@ Status ModelRun::ActOutsideOfStep(const Command& command) {
   if (!ambient) return Ok();
   if (ambient->value >= 0) return Wrong(fmt::format("ambient step has the id {}", ambient->value));
   trace_.Add(fmt::format("ambient step {}", ambient->value));
-  stack_.push_back({.id = *ambient, .before = current_, .after = {}, .edited = {}});
+  stack_.push_back({.id = *ambient, .before = current_});
   ForgetRedo();
   step_open_ = true;
   Done(command);
@@ -222,8 +225,9 @@ Status ModelRun::WriteBetweenSteps(const Command& command) {
   TRY_ASSIGN(StepId ambient, NewestClosed());
   if (ambient.value >= 0) return Wrong("writes between steps made no ambient step");
   trace_.Add(fmt::format("they are ambient step {}", ambient.value));
-  stack_.insert(stack_.end() - 1,
-                {.id = ambient, .before = before, .after = current_, .edited = {}});
+  Step between{.id = ambient, .before = before};
+  TRY(FinishStep(between, inodes_));  // the same inodes as before: nothing was made or moved
+  stack_.insert(stack_.end() - 1, std::move(between));
   Done(command);
   return Ok();
 }
@@ -238,8 +242,7 @@ Status ModelRun::EndStep() {
   operations_in_step_ = 0;
   ++counts_.done[static_cast<size_t>(Op::kEndStep)];
   TRY_ASSIGN(current_, Look());
-  stack_.back().after = current_;
-  return Ok();
+  return FinishStep(stack_.back(), inodes_);
 }
 
 Status ModelRun::AbortStep() {
@@ -267,9 +270,37 @@ Status ModelRun::Reopen() {
   return ExpectUntouched("after opening the log again");
 }
 
+// Records what the project is after the step that began with the inodes `before`.
+Status ModelRun::FinishStep(Step& step, const Inodes& before) const {
+  step.after = current_;
+  TRY_ASSIGN(const Inodes now, LookAtInodes());
+  std::set<ino_t> known;
+  for (const auto& [path, inode] : before) known.insert(inode);
+  for (const EntrySnapshot& entry : current_.entries()) {
+    if (!S_ISREG(entry.mode) || entry.link_group >= 0) continue;
+    const ino_t inode = now.at(entry.path);
+    const auto was = before.find(entry.path);
+    const bool in_place = was != before.end() && was->second == inode;
+    if (in_place && SameEntry(step.before.Find(entry.path), &entry)) continue;
+    if (in_place) step.changed_in_place.push_back(entry.path);
+    if (in_place || !known.contains(inode)) step.changed.push_back(entry.path);
+  }
+  return Ok();
+}
+
 // Looking and comparing.
 
 Result<TreeSnapshot> ModelRun::Look() { return TreeSnapshot::Capture(workspace_.project()); }
+
+Result<ModelRun::Inodes> ModelRun::LookAtInodes() const {
+  TRY_ASSIGN(Fd root, test::OpenDirectory(workspace_.project()));
+  Inodes inodes;
+  TRY(test::WalkTree(root.get(), [&](const test::WalkEntry& entry) {
+    inodes.emplace(entry.path, entry.st.stx_ino);
+    return Ok();
+  }));
+  return inodes;
+}
 
 Status ModelRun::ExpectTree(const TreeSnapshot& wanted, const char* when) {
   TRY_ASSIGN(TreeSnapshot seen, Look());
@@ -499,6 +530,7 @@ Status ModelRun::Restore(const Command& command) {
   const EntrySnapshot* parent = current_.Find(ParentOf(path));
   if (parent == nullptr || !S_ISDIR(parent->mode)) return Ok();
   trace_.Add(fmt::format("restore {} to before step {}", Printable(path), stack_[index].id.value));
+  TRY_ASSIGN(Inodes inodes, LookAtInodes());
   Result<RewindReport> report = log_->Restore(stack_[index].id, std::vector<std::string>{path});
   if (!report.ok()) return report.error().WithContext("restore");
   TRY_ASSIGN(TreeSnapshot seen, Look());
@@ -508,8 +540,10 @@ Status ModelRun::Restore(const Command& command) {
   if (made == stack_.back().id) {
     return Wrong("a restore left no step of its own");
   }
-  stack_.push_back({.id = made, .before = current_, .after = seen, .edited = {}});
+  Step step{.id = made, .before = current_};
   current_ = std::move(seen);
+  TRY(FinishStep(step, inodes));
+  stack_.push_back(std::move(step));
   ForgetRedo();
   Done(command);
   return Ok();
@@ -532,15 +566,8 @@ Status ModelRun::ExternalEdit(const Command& command) {
   if (stack_.size() <= floor_ || !stack_.back().edited.empty()) return Ok();
   actor_->CloseWriters();
   Step& newest = stack_.back();
-  std::vector<std::string> changed;
-  for (const EntrySnapshot& entry : current_.entries()) {
-    if (S_ISREG(entry.mode) && entry.link_group < 0 &&
-        !SameEntry(newest.before.Find(entry.path), &entry)) {
-      changed.push_back(entry.path);
-    }
-  }
-  if (changed.empty()) return Ok();
-  const std::string path = changed[command.path % changed.size()];
+  if (newest.changed.empty()) return Ok();
+  const std::string path = newest.changed[command.path % newest.changed.size()];
   Dice dice(command.salt);
   TRY_ASSIGN(const char* how, EditFromOutside(workspace_.Path(path), dice));
   trace_.Add(fmt::format("external edit of {}: {}", Printable(path), how));
@@ -553,7 +580,7 @@ Status ModelRun::ExternalEdit(const Command& command) {
   Done(command);
   const bool redo_touches_it =
       !redo_.empty() && !redo_spoiled_ &&
-      !SameEntry(redo_.back().before.Find(path), redo_.back().after.Find(path));
+      std::ranges::find(redo_.back().changed_in_place, path) != redo_.back().changed_in_place.end();
   redo_spoiled_ = true;
   if (redo_touches_it) TRY(RefuseRedo(path));
   return Ok();

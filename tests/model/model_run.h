@@ -6,6 +6,9 @@
 // person made must be refused by name, and must not spoil the steps after it. One thread.
 #pragma once
 
+#include <sys/types.h>
+
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,11 +37,17 @@ class ModelRun {
   uint64_t steps() const { return steps_; }
 
  private:
+  // Which inode each path is: tells an object that a step changed from one that it only moved.
+  using Inodes = std::map<std::string, ino_t>;
   struct Step {
     StepId id;
     test::TreeSnapshot before;
     test::TreeSnapshot after;
-    std::string edited;  // a person changed this path between this step and the next
+    std::vector<std::string>
+        changed;  // files with one name that it made or changed, as named after it
+    std::vector<std::string>
+        changed_in_place;  // those of them that were there before, under the same name
+    std::string edited;    // a person changed this path between this step and the next
   };
 
   Status OpenLog();
@@ -65,6 +74,8 @@ class ModelRun {
   Status Unwind();
 
   Result<test::TreeSnapshot> Look();
+  Result<Inodes> LookAtInodes() const;
+  Status FinishStep(Step& step, const Inodes& before) const;
   Status ExpectTree(const test::TreeSnapshot& wanted, const char* when);
   Status ExpectUntouched(const char* when) { return ExpectTree(current_, when); }
   // The first of the steps on the stack that a rewind of `plan` takes back. kInvalid: the plan does not fit the stack.
@@ -94,6 +105,7 @@ class ModelRun {
   uint64_t operations_ = 0;
   uint64_t steps_ = 0;
   test::TreeSnapshot current_;  // at the last boundary
+  Inodes inodes_;               // when the open step began
 };
 
 }  // namespace sandglass::model

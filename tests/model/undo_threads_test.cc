@@ -47,6 +47,7 @@ bool IsRace(const Error& error) {
     case EISDIR:
     case ENOTEMPTY:
     case ELOOP:
+    case EOPNOTSUPP:  // chmod of what is a symlink by now
     case EINVAL:
       return true;
     default:

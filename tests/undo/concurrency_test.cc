@@ -131,6 +131,7 @@ TEST_F(UndoConcurrency, OneFirstTouchAmongManyThreads) {
 TEST_F(UndoConcurrency, RenamesAcrossDirectoriesInBothDirectionsDoNotDeadlock) {
   const TreeSnapshot before = Snapshot();
   InStep([&] {
+    EXPECT_OK(ops().WriteNew("left.txt", "the only thing that is left of this step"));
     Run([&](int thread) {
       const int other = (thread + 1) % kThreads;
       for (int round = 0; round < kRounds; ++round) {

@@ -581,8 +581,10 @@ TEST_F(UndoForeignFiles, AnothersFileIsDeletedAndComesBackWithItsOwner) {
     EXPECT_OK(ops().Unlink("roots"));
     EXPECT_OK(ops().Rename("file", "shared"));
   });
-  EXPECT_EQ(workspace().Stat("roots").st_uid, 0u);
-  EXPECT_EQ(workspace().Stat("shared").st_uid, 0u);
+  const TreeSnapshot now = Snapshot();
+  ASSERT_TRUE(now.Find("roots") != nullptr && now.Find("shared") != nullptr);
+  EXPECT_EQ(now.Find("roots")->uid, 0u);
+  EXPECT_EQ(now.Find("shared")->uid, 0u);
 }
 
 TEST_F(UndoForeignFiles, AnothersFileIsWrittenAndComesBackInPlace) {

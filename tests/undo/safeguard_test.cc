@@ -344,17 +344,20 @@ class UndoLimitSafeguard : public UndoSafeguard {
   }
 };
 
-TEST_F(UndoLimitSafeguard, AnOversizedStepAsksAndWithANoTheOperationIsRefused) {
+TEST_F(UndoLimitSafeguard, AnOversizedStepAsksAndWithANoItIsRolledBack) {
   ScriptedHandler handler(Decision::kDeny);
   StartWithManyFiles(&handler);
   ASSERT_OK(log().OpenStep({}));
   int changed = 0;
   while (changed < 30 && (last_ = Change(changed)).ok()) ++changed;
-  EXPECT_CODE(last_, Code::kLimit);
+  EXPECT_CODE(last_, Code::kDenied);
   EXPECT_THAT(handler.kinds(), ElementsAre(SafeguardKind::kUndoLimit));
   EXPECT_GE(changed, 15);
   EXPECT_LT(changed, 30);
-  EXPECT_EQ(workspace().ReadFile(fmt::format("{:02}.txt", changed)), Noise(4096, changed));
+  EXPECT_EQ(log().open_step(), std::nullopt);
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_EQ(workspace().ReadFile(fmt::format("{:02}.txt", i)), Noise(4096, i));
+  }
 }
 
 TEST_F(UndoLimitSafeguard, AnOversizedStepMayGoOnWithAYes) {

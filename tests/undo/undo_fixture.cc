@@ -203,15 +203,25 @@ std::vector<std::string> KeptDataOf(const TempWorkspace& workspace, StepId id) {
   return files;
 }
 
-uint64_t DiskUsage(const std::string& dir) {
+uint64_t DiskUsage(const std::string& dir, const std::set<uint64_t>& but) {
   const Fd top = Must(test::OpenDirectory(dir));
-  std::set<uint64_t> seen;
+  std::set<uint64_t> seen = but;
   uint64_t bytes = 0;
   Must(test::WalkTree(top.get(), [&](const WalkEntry& entry) -> Status {
     if (seen.insert(entry.st.stx_ino).second) bytes += entry.st.stx_blocks * 512;
     return Ok();
   }));
   return bytes;
+}
+
+std::set<uint64_t> InodesBelow(const std::string& dir) {
+  const Fd top = Must(test::OpenDirectory(dir));
+  std::set<uint64_t> inodes;
+  Must(test::WalkTree(top.get(), [&](const WalkEntry& entry) -> Status {
+    inodes.insert(entry.st.stx_ino);
+    return Ok();
+  }));
+  return inodes;
 }
 
 void FlipByte(const std::string& path, uint64_t offset) {
@@ -253,7 +263,7 @@ std::string FileSystemName(const std::string& path) {
     case XFS_SUPER_MAGIC:
       return "xfs";
     case OVERLAYFS_SUPER_MAGIC:
-      return "overlay";
+      return "overlayfs";
     default:
       return fmt::format("file system {:#x}", static_cast<unsigned long>(info.f_type));
   }

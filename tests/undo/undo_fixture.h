@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -139,8 +140,9 @@ std::vector<std::string> FilesBelow(const std::string& dir);
 std::string StepFolder(const TempWorkspace& workspace, StepId id);
 std::vector<std::string> KeptDataOf(const TempWorkspace& workspace, StepId id);
 std::string OpenStepFolder(const TempWorkspace& workspace);
-// Disk space of everything below `dir`, each inode once.
-uint64_t DiskUsage(const std::string& dir);
+// Disk space of everything below `dir`, each inode once and without those in `but`.
+uint64_t DiskUsage(const std::string& dir, const std::set<uint64_t>& but = {});
+std::set<uint64_t> InodesBelow(const std::string& dir);
 void FlipByte(const std::string& path, uint64_t offset);
 uint64_t FileSize(const std::string& path);
 

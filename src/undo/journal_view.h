@@ -1,0 +1,56 @@
+// Reading a step's journal: whole, through a private mapping, or only its two ends.
+//
+// A journal may be read while its writer appends: the reader sees the whole records that were there when it opened. The views
+// in a record live as long as the JournalView. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "undo/journal_format.h"
+#include "undo/record.h"
+
+namespace sandglass::undo {
+
+class JournalView {
+ public:
+  // kCorrupt: the header is damaged. kVersion: another format. kNotFound.
+  static Result<JournalView> Open(int dir_fd, const char* name);
+  // For bytes that are in memory already (fuzzing, tests).
+  static Result<JournalView> Parse(ByteView bytes);
+  JournalView(JournalView&&) noexcept;
+  JournalView& operator=(JournalView&&) noexcept;
+  ~JournalView();
+
+  const JournalHeader& header() const { return decoded_.header; }
+  // When the writer last said that it was alive.
+  int64_t heartbeat_ns() const { return decoded_.heartbeat_ns; }
+  size_t size() const { return scan_.offsets.size(); }
+  Result<Record> At(size_t index) const;
+  // Where the next record would go.
+  size_t end() const { return scan_.end; }
+  // Damaged records that were passed over. A torn last record of a killed writer is not damage.
+  size_t damaged() const { return scan_.damaged; }
+  // The closing record; kCorrupt: the journal has none, i.e. the step never finished or its end is lost.
+  Result<CloseRecord> Close() const;
+
+ private:
+  JournalView() = default;
+
+  ByteView bytes_;
+  void* map_ = nullptr;
+  size_t map_bytes_ = 0;
+  DecodedJournalHeader decoded_;
+  FrameScan scan_;
+};
+
+// Header and closing record only: what a history needs, in two reads.
+struct JournalSummary {
+  JournalHeader header;
+  CloseRecord close;
+};
+Result<JournalSummary> ReadJournalSummary(int dir_fd, const char* name);
+
+}  // namespace sandglass::undo
