@@ -271,11 +271,13 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
     }
     if (NameExists(at.dir.fd, name.c_str())) return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
     // Our anchor keeps the inode linkable although its last name is gone; natively the kernel would say this.
-    if (!attempt.Locate(ref, object) && log_.IsFrozen(attempt.writer(), object)) {
+    const auto old_path = attempt.Locate(ref, object);
+    if (!old_path && log_.IsFrozen(attempt.writer(), object)) {
       return Error(Code::kNotFound, "the object has no name any more", ENOENT);
     }
     TRY_ASSIGN(dir.object.stat, StatFd(at.dir.fd));
     TRY(attempt.TouchDir(dir));
+    if (old_path) TRY(attempt.writer().TouchMeta(object, *old_path, TouchReason::kNames));
     const bool nameless = object.stat.nlink == 0;  // O_TMPFILE: born with this name
     TRY_ASSIGN(attempt.state().seq,
                attempt.writer().IntendCreate(Attempt::At(dir, at.name), nameless ? Birth::kNew : Birth::kLink,
@@ -378,8 +380,9 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
     TRY_ASSIGN(to_dir.object.stat, StatFd(to.dir.fd));
     TRY(attempt.TouchDir(from_dir));
     TRY(attempt.TouchDir(to_dir));
-    if (object.stat.IsDirectory()) TRY(writer.TouchMeta(object, from_path, TouchReason::kNames));
-    if (mode == RenameMode::kExchange && target->stat.IsDirectory()) TRY(writer.TouchMeta(*target, to_path, TouchReason::kNames));
+    // A rename moves the ctime of what is renamed: how it looked before must be on record, or it would look like an edit later.
+    TRY(writer.TouchMeta(object, from_path, TouchReason::kNames));
+    if (mode == RenameMode::kExchange) TRY(writer.TouchMeta(*target, to_path, TouchReason::kNames));
     Keep keep;
     if (over) {
       auto kept = writer.KeepObject(*target, to.dir.fd, to_name.c_str(), to_path, KeepBy::kLink);

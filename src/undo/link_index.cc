@@ -18,7 +18,7 @@ constexpr int kMaxDepth = 512;
 std::optional<std::string> LinkIndex::Find(ObjectId object) {
   if (!built_) {
     built_ = true;
-    Build(place_.root.get(), "", 0);
+    Walk(place_.root.get(), "", 0, Which::kAll, [this](ObjectId id, const std::string& path) { paths_.emplace(id, path); });
   }
   auto found = paths_.find(object);
   if (found == paths_.end()) return std::nullopt;
@@ -29,7 +29,11 @@ std::optional<std::string> LinkIndex::Find(ObjectId object) {
   return found->second;
 }
 
-void LinkIndex::Build(int dir_fd, const std::string& path, int depth) {
+void LinkIndex::ForEachLinkBelow(int dir_fd, const std::string& path, const Each& each) {
+  Walk(dir_fd, path, 0, Which::kSeveralNames, each);
+}
+
+void LinkIndex::Walk(int dir_fd, const std::string& path, int depth, Which which, const Each& each) {
   if (depth > kMaxDepth) return;
   const int fd = ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -40,11 +44,15 @@ void LinkIndex::Build(int dir_fd, const std::string& path, int depth) {
     if (name == "." || name == "..") continue;
     if (entry->d_type == DT_DIR) {
       Fd child(::openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (child.valid()) Build(child.get(), JoinPath(path, name), depth + 1);
+      if (child.valid()) Walk(child.get(), JoinPath(path, name), depth + 1, which, each);
       continue;
     }
+    if (which == Which::kSeveralNames) {
+      auto stat = StatAt(fd, entry->d_name);
+      if (!stat.ok() || stat->nlink < 2) continue;
+    }
     auto id = place_.identifier.OfName(fd, entry->d_name);
-    if (id.ok()) paths_.emplace(*id, JoinPath(path, name));
+    if (id.ok()) each(*id, JoinPath(path, name));
   }
 }
 

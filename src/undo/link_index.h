@@ -2,6 +2,7 @@
 // only for files that had several names. Built on first use. One thread.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -16,10 +17,14 @@ class LinkIndex {
   explicit LinkIndex(const Place& place) : place_(place) {}
   // A path at which `object` can be found now.
   std::optional<std::string> Find(ObjectId object);
+  // Every name below an open folder of an object that has several.
+  void ForEachLinkBelow(int dir_fd, const std::string& path, const std::function<void(ObjectId, const std::string&)>& each);
   void Add(ObjectId object, const std::string& path) { paths_[object] = path; }
 
  private:
-  void Build(int dir_fd, const std::string& path, int depth);
+  using Each = std::function<void(ObjectId, const std::string&)>;
+  enum class Which : uint8_t { kAll, kSeveralNames };
+  void Walk(int dir_fd, const std::string& path, int depth, Which which, const Each& each);
 
   const Place& place_;
   bool built_ = false;

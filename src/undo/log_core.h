@@ -138,6 +138,7 @@ class LogCore {
   Status RunRewind(const Source& source, Force force, const std::unordered_set<ObjectId>* keep, RewindReport& report,
                    StepRow& reversal) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
+  Status EnsureSettled() REQUIRES(lifecycle_);
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
   Result<RewindReport> Travel(size_t target, Force force) REQUIRES(lifecycle_);

@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/rel_path.h"
+#include "undo/link_index.h"
 #include "undo/looker.h"
 #include "undo/text_diff.h"
 #include "undo/undo_log.h"
@@ -190,13 +191,40 @@ Result<PastReader> PastReader::Since(const Place& place, StepId step, size_t ski
   return reader;
 }
 
+// Files that changed under another of their names.
+std::vector<std::string> PastReader::LinksBelow(std::string_view prefix) const {
+  std::unordered_set<ObjectId> touched;
+  for (const Step& step : steps_) {
+    for (size_t i = 0; i < step.view->journal().size(); ++i) {
+      auto record = step.view->journal().At(i);
+      if (!record.ok()) continue;
+      if (const auto* meta = std::get_if<MetaRecord>(&*record); meta != nullptr && !S_ISDIR(meta->meta.mode)) touched.insert(meta->object);
+    }
+  }
+  std::vector<std::string> paths;
+  auto fd = OpenBeneath(place_->root.get(), prefix, O_PATH | O_NOFOLLOW);
+  if (!fd.ok()) return paths;
+  auto object = OpenObjectFd(place_->identifier, fd->get());
+  if (!object.ok()) return paths;
+  if (!object->stat.IsDirectory()) {
+    if (object->stat.nlink > 1 && touched.contains(object->id)) paths.emplace_back(prefix);
+    return paths;
+  }
+  LinkIndex index(*place_);
+  index.ForEachLinkBelow(fd->get(), std::string(prefix), [&](ObjectId id, const std::string& path) {
+    if (touched.contains(id)) paths.push_back(path);
+  });
+  return paths;
+}
+
 std::vector<std::string> PastReader::TouchedBelow(std::string_view prefix) const {
   std::vector<std::string> paths;
   for (const Step& step : steps_) {
     for (const auto& [path, expected] : step.view->expected().map()) {
-      if (IsBeneath(path, prefix) && !expected.parent_only) paths.push_back(path);
+      if (IsBeneath(path, prefix)) paths.push_back(path);
     }
   }
+  for (std::string& path : LinksBelow(prefix)) paths.push_back(std::move(path));
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   return paths;

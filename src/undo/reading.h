@@ -56,7 +56,7 @@ class PastReader {
   explicit PastReader(const Place& place) : place_(&place) {}
   static Result<PastReader> Since(const Place& place, StepId step, size_t skip);
 
-  Result<PastState> StateOf(ObjectId object, const std::string& path_now, uint64_t max_bytes) const;
+  std::vector<std::string> LinksBelow(std::string_view prefix) const;
 
   const Place* place_;
   std::vector<Step> steps_;  // oldest first

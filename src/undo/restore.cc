@@ -115,7 +115,7 @@ class Restorer {
 
 using Wanted = std::map<std::string, PastState>;
 
-Result<Wanted> Collect(const PastReader& past, std::span<const std::string> paths) {
+Result<Wanted> Collect(const Place& place, const PastReader& past, std::span<const std::string> paths) {
   Wanted wanted;
   for (const std::string& raw : paths) {
     TRY_ASSIGN(std::string path, NormalizeRelPath(raw));
@@ -129,7 +129,7 @@ Result<Wanted> Collect(const PastReader& past, std::span<const std::string> path
     // Folders above that are gone must come back first.
     for (std::string_view up = ParentOf(path); !up.empty(); up = ParentOf(up)) {
       const std::string dir(up);
-      if (wanted.contains(dir)) break;
+      if (wanted.contains(dir) || OpenDirBeneath(place.root.get(), dir).ok()) break;
       TRY_ASSIGN(PastState state, past.At(dir, kMaxRestoreBytes));
       if (state.kind == PastState::Kind::kPresent) wanted[dir] = std::move(state);
     }
@@ -159,7 +159,7 @@ Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const
   RewindReport report;
   if (paths.empty()) return Error(Code::kInvalid, "which paths? Name at least one");
   TRY_ASSIGN(PastReader past, PastReader::Before(*place_, step));
-  TRY_ASSIGN(Wanted wanted, Collect(past, paths));
+  TRY_ASSIGN(Wanted wanted, Collect(*place_, past, paths));
   Looker looker(*place_);
   for (const auto& [path, state] : wanted) {
     const auto found = looker.At(path);

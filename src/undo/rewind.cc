@@ -65,6 +65,7 @@ class Rewinder {
   Status MakeAnew(const Lost& lost, Parent& parent, const std::string& name);
   Status TakeAway(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& object);
   Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name, const OpenObject& object);
+  Status UndoExchange(const RenameRecord& r, Parent& from, Parent& to, const std::optional<OpenObject>& at_to);
   Status MoveBack(const RenameRecord& r, Parent& from, Parent& to);
   Status ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name, const OpenObject& now);
   Status ReturnReplaced(const ReplaceRecord& r, Parent& parent, const std::string& name);
@@ -142,10 +143,7 @@ Status Rewinder::Run() {
     if (!record.ok()) continue;
     Status status = std::holds_alternative<MetaRecord>(*record) ? Undo(std::get<MetaRecord>(*record), index)
                                                                 : UndoRecord(*record);
-    if (!status.ok()) {
-      if (in_.recorder != nullptr) return status;
-      AddConflict(ConflictKind::kBusy, "", status.error().ToString());
-    }
+    if (!status.ok()) return status;
     if (cursor) cursor->Set(in_.view.journal().size() - index);
   }
   TRY(ApplyDeferred());
@@ -376,6 +374,7 @@ Status Rewinder::BringBack(const Lost& lost) {
   }
   if (occupant) {
     AddConflict(ConflictKind::kOccupied, path, "someone else's object has this name now");
+    if (in_.recorder == nullptr) return Ok();
     // After a crash the person's object keeps the name; by force the step's does. The other one gets a name beside.
     if (in_.keep != nullptr && lost.kept == Kept::kAnchor) return ReturnAside(lost, **parent, name);
     TRY(SetAside(lost.at, **parent, name, *occupant));
@@ -403,7 +402,6 @@ Status Rewinder::ReturnAside(const Lost& lost, Parent& parent, const std::string
 
 // The name is taken by something that is not ours. Nothing may be lost: it moves to a name beside, which the report gives.
 Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& occupant) {
-  if (in_.recorder == nullptr) return Error(Code::kExists, fmt::format("{} is taken", JoinPath(at.dir, at.name)));
   const auto beside = FreeNameBeside(parent.object.fd.get(), name);
   if (!beside) return Error(Code::kExists, "no free name beside an occupied one");
   const NameAt to{at.parent, at.dir, *beside};
@@ -505,6 +503,7 @@ Status Rewinder::Undo(const RenameRecord& r) {
     return Ok();
   }
   TRY_ASSIGN(auto moved, Occupant(**to, std::string(r.to.name)));
+  if (r.exchange != 0) return UndoExchange(r, **from, **to, moved);
   if (moved && moved->id == in_.objects.Current(r.object)) {
     TRY(MoveBack(r, **from, **to));
   } else if (!in_.view.IsBorn(r.object)) {
@@ -513,8 +512,30 @@ Status Rewinder::Undo(const RenameRecord& r) {
       AddConflict(moved ? ConflictKind::kReplaced : ConflictKind::kMissing, to_path, "not the renamed object any more");
     }
   }
-  if (r.exchange != 0 || r.target == kNoObject || r.target_kept == Kept::kNothing || SkipsLink(r.target_mode)) return Ok();
+  if (r.target == kNoObject || r.target_kept == Kept::kNothing || SkipsLink(r.target_mode)) return Ok();
   return BringBack({r.to, r.target, r.target_mode, r.target_kept, r.anchor, 1, r.target_rdev, r.target_symlink});
+}
+
+// One of the two may have been born in the step and be gone by now: then the other one moves back alone.
+Status Rewinder::UndoExchange(const RenameRecord& r, Parent& from, Parent& to, const std::optional<OpenObject>& at_to) {
+  TRY_ASSIGN(auto at_from, Occupant(from, std::string(r.from.name)));
+  const bool object_moved = at_to && at_to->id == in_.objects.Current(r.object);
+  const bool target_moved = at_from && at_from->id == in_.objects.Current(r.target);
+  if (object_moved && target_moved) return MoveBack(r, from, to);
+  RenameRecord alone = r;
+  alone.exchange = 0;
+  if (object_moved && !at_from) return MoveBack(alone, from, to);
+  if (target_moved && !at_to) {
+    std::swap(alone.from, alone.to);
+    std::swap(alone.object, alone.target);
+    return MoveBack(alone, to, from);
+  }
+  const bool never = at_from && at_from->id == in_.objects.Current(r.object);
+  const bool both_gone = in_.view.IsBorn(r.object) && in_.view.IsBorn(r.target);
+  if (!never && !both_gone) {
+    AddConflict(ConflictKind::kReplaced, JoinPath(r.to.dir, r.to.name), "not the exchanged objects any more");
+  }
+  return Ok();
 }
 
 Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
@@ -526,11 +547,13 @@ Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
   TRY_ASSIGN(auto blocker, Occupant(from, from_name));
   if (!exchange && blocker) {
     AddConflict(ConflictKind::kOccupied, from_path, "someone else's object has this name now");
+    if (in_.recorder == nullptr) return Ok();
     TRY(SetAside(r.from, from, from_name, *blocker));
   }
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
-    if (object->stat.IsDirectory()) TRY(in_.recorder->TouchMeta(*object, to_path, TouchReason::kNames));
+    TRY(in_.recorder->TouchMeta(*object, to_path, TouchReason::kNames));
+    if (exchange && blocker) TRY(in_.recorder->TouchMeta(*blocker, from_path, TouchReason::kNames));
     TRY_ASSIGN(seq, in_.recorder->IntendRename(r.to, r.from, exchange ? RenameMode::kExchange : RenameMode::kNoReplace,
                                                *object, exchange && blocker ? &*blocker : nullptr, {}));
   }
@@ -548,7 +571,7 @@ Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
     // Paths below have changed; the two parents themselves have not, unless one lies below the other's child.
     ForgetParents();
     TRY(OpenParent(r.from.dir, r.from.parent, 0));
-    TRY(OpenParent(r.to.dir, r.to.parent, 1));
+    TRY(OpenParent(r.to.dir, r.to.parent, 1));  // the caller's references are to these two places
   }
   return Ok();
 }
@@ -567,6 +590,7 @@ Status Rewinder::Undo(const ReplaceRecord& r) {
   if (now && now->id == in_.objects.Current(r.old_object)) return ReturnReplaced(r, **parent, name);
   if (now && !swapped) {
     AddConflict(ConflictKind::kReplaced, path, "someone else's object has this name now");
+    if (in_.recorder == nullptr) return Ok();
     TRY(SetAside(r.at, **parent, name, *now));
     now.reset();
   }

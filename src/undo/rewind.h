@@ -29,7 +29,8 @@ struct RewindInput {
   const std::unordered_set<ObjectId>* keep = nullptr;  // objects that a person changed after a crash
 };
 
-// An error with a recorder leaves the rest undone: the caller takes the recorder's step back. Without one it goes as far as it can.
+// An error leaves the rest undone. With a recorder, the caller takes the recorder's step back; without one, running it again goes on where
+// it stopped.
 Status Rewind(const RewindInput& input, RewindReport& report);
 
 }  // namespace sandglass::undo

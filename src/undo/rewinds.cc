@@ -196,7 +196,7 @@ std::vector<Conflict> LogCore::Conflicts(Way way, const StepRow& row, const Step
     }
   }
   MutexLock pin(pack_mutex_);
-  for (Conflict& damage : FindDamage(view, files)) conflicts.push_back(std::move(damage));
+  for (Conflict& damage : FindDamage(view, files, StepEnd::kClosed)) conflicts.push_back(std::move(damage));
   return conflicts;
 }
 
@@ -213,8 +213,15 @@ Result<size_t> LogCore::RowsToPop(uint32_t count) const {
   return rows;
 }
 
+// A rewind that failed and could not be taken back at once (a full disk, say) is taken back before anything else happens.
+Status LogCore::EnsureSettled() {
+  if (!NameExists(frame_->wal(), kRewind)) return Ok();
+  return TakeBackReversal();
+}
+
 Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
   LifecycleLock lock(*this);
+  TRY(EnsureSettled());
   TRY(CloseAmbientLocked());
   if (current() != nullptr) return Error(Code::kBusy, "a step is open; wait until it ends, or abort it");
   TRY(SettleBetweenSteps());
@@ -331,6 +338,7 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
 
 Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
   LifecycleLock lock(*this);
+  TRY(EnsureSettled());
   if (current() != nullptr) return Error(Code::kBusy, "a step is open; redo is only possible right after undo");
   if (count == 0) return Error(Code::kInvalid, "how many steps to redo? At least 1");
   if (redo_.size() < count) return Error(Code::kNotFound, redo_.empty() ? "there is nothing to redo" : "there are fewer steps to redo than that");
@@ -397,9 +405,10 @@ Result<RewindReport> LogCore::AbortStep() {
 }
 
 Result<RewindReport> LogCore::AbortLocked() {
+  TRY(EnsureSettled());
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
   RewindReport report;
-  TRY(SettleShadows(*current()));
+  if (!current()->closed()) TRY(SettleShadows(*current()));
   {
     TRY_ASSIGN(StepView view, StepView::Open(current()->files().dir()));
     TRY(NoticeEdits(view));
@@ -483,6 +492,11 @@ Status LogCore::RecoverStep() {
   TRY_ASSIGN(auto keep, LateChanges(*view));
   if (view->journal().damaged() > 0) {
     recovery_.rewind.warnings.push_back(fmt::format("{} records of the interrupted step's journal were damaged", view->journal().damaged()));
+  }
+  {
+    TRY_ASSIGN(Fd again, OpenSubdir(frame_->wal(), kInProgress));
+    StepFiles files(std::move(again));
+    for (Conflict& damage : FindDamage(*view, files, StepEnd::kInterrupted)) recovery_.rewind.conflicts.push_back(std::move(damage));
   }
   StepRow reversal;
   TRY(RunRewind({frame_->wal(), kInProgress}, Force::kYes, &keep, recovery_.rewind, reversal));

@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/rel_path.h"
 
 namespace sandglass::undo {
@@ -97,6 +99,13 @@ void StepView::Apply(const MetaRecord& r) {
   else expected.changed = true;
 }
 
+void StepView::Bury(const std::string& path) {
+  expected_.TakeBelow(path);
+  for (const auto& [rest, initial] : initial_.TakeBelow(path)) {
+    if (initial.object != kNoObject) buried_.emplace_back(path + '/' + rest, initial.object);
+  }
+}
+
 void StepView::Leave(const std::string& path, ObjectId object) {
   NoteInitial(path, IsBorn(object) ? kNoObject : object);
   expected_[path] = {};
@@ -116,6 +125,7 @@ void StepView::Apply(const CreateRecord& r) {
 void StepView::Apply(const RemoveRecord& r) {
   if (Outcome(r.seq).failed()) return;
   Leave(JoinPath(r.at.dir, r.at.name), r.object);
+  if (S_ISDIR(r.mode)) Bury(JoinPath(r.at.dir, r.at.name));
 }
 
 void StepView::Apply(const RenameRecord& r) {
@@ -134,6 +144,7 @@ void StepView::Apply(const RenameRecord& r) {
   }
   expected_[from] = {};
   if (!S_ISDIR(r.mode)) return;
+  Bury(to);
   expected_.MoveBelow(from, to);
   initial_.MoveBelow(from, to);
 }
@@ -158,12 +169,16 @@ std::vector<Change> StepView::Changes() const {
   for (const auto& [path, initial] : initial_.map()) {
     if (initial.object != kNoObject) old_place.emplace(initial.object, path);
   }
+  for (const auto& [path, object] : buried_) old_place.emplace(object, path);
   for (const auto& [path, expected] : expected_.map()) {
     const Initial* initial = initial_.Find(path);
     const bool moved_here = initial == nullptr || initial->object != expected.object;
     if (expected.object != kNoObject && moved_here) new_place.emplace(expected.object, path);
   }
   std::vector<Change> changes;
+  for (const auto& [path, object] : buried_) {
+    if (!new_place.contains(object)) changes.push_back(Describe(ChangeKind::kDeleted, path, object, kNoObject));
+  }
   for (const auto& [path, expected] : expected_.map()) {
     const Initial* initial = initial_.Find(path);
     const ObjectId before = initial == nullptr ? kNoObject : initial->object, after = expected.object;
@@ -185,6 +200,7 @@ std::vector<Change> StepView::Changes() const {
       changes.push_back(Describe(ChangeKind::kDeleted, path, before, after));
     }
   }
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.path < b.path; });
   return changes;
 }
 

@@ -30,6 +30,7 @@ template <class T>
 class PathMap {
  public:
   using Map = std::map<std::string, T, std::less<>>;
+  using Taken = std::vector<std::pair<std::string, T>>;
   T& operator[](std::string_view path) {
     auto found = map_.find(path);
     if (found == map_.end()) found = map_.emplace(std::string(path), T{}).first;
@@ -48,6 +49,16 @@ class PathMap {
   Map& map() { return map_; }
   const Map& map() const { return map_; }
 
+  // Removes everything below `dir` and returns it with paths from there.
+  Taken TakeBelow(std::string_view dir) {
+    // '0' follows '/' in ASCII, so these bounds enclose exactly what starts with "dir/".
+    std::string begin = std::string(dir) + '/', end = std::string(dir) + '0';
+    auto first = map_.lower_bound(begin), last = map_.lower_bound(end);
+    Taken taken;
+    for (auto it = first; it != last; ++it) taken.emplace_back(it->first.substr(begin.size()), std::move(it->second));
+    map_.erase(first, last);
+    return taken;
+  }
   // Everything below `from` (not `from` itself) is below `to` now.
   void MoveBelow(std::string_view from, std::string_view to) {
     auto moved = TakeBelow(from);
@@ -60,16 +71,6 @@ class PathMap {
   }
 
  private:
-  using Taken = std::vector<std::pair<std::string, T>>;
-  Taken TakeBelow(std::string_view dir) {
-    // '0' follows '/' in ASCII, so these bounds enclose exactly what starts with "dir/".
-    std::string begin = std::string(dir) + '/', end = std::string(dir) + '0';
-    auto first = map_.lower_bound(begin), last = map_.lower_bound(end);
-    Taken taken;
-    for (auto it = first; it != last; ++it) taken.emplace_back(it->first.substr(begin.size()), std::move(it->second));
-    map_.erase(first, last);
-    return taken;
-  }
   void PutBelow(std::string_view dir, Taken taken) {
     for (auto& [rest, value] : taken) map_[std::string(dir) + '/' + rest] = std::move(value);
   }
@@ -122,6 +123,8 @@ class StepView {
   void Apply(const RemoveRecord& r);
   void Apply(const RenameRecord& r);
   void Apply(const ReplaceRecord& r);
+  // A folder went: what was known about names in it does not concern whatever gets its name next.
+  void Bury(const std::string& path);
   void Leave(const std::string& path, ObjectId object);
   void Arrive(const std::string& path, ObjectId object);
   void NoteInitial(const std::string& path, ObjectId object);
@@ -136,6 +139,7 @@ class StepView {
   std::string unprotected_why_;
   PathMap<Expected> expected_;
   PathMap<Initial> initial_;
+  std::vector<std::pair<std::string, ObjectId>> buried_;  // what had been in folders that went
 };
 
 }  // namespace sandglass::undo

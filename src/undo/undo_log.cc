@@ -148,6 +148,7 @@ Result<StepId> LogCore::OpenStep(const StepSpec& spec) {
 }
 
 Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
+  TRY(EnsureSettled());
   const StepId id = NextId(spec);
   const bool taken = std::any_of(steps_.begin(), steps_.end(), [&](const StepRow& row) { return row.header.id == id; });
   if (taken) return Error(Code::kExists, fmt::format("there is a step {} already", id.value));

@@ -101,7 +101,7 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
   return conflicts;
 }
 
-std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files) {
+std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end) {
   std::vector<Conflict> conflicts;
   const auto note = [&](std::optional<Conflict> conflict) {
     if (conflict) conflicts.push_back(std::move(*conflict));
@@ -109,7 +109,7 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files) {
   if (view.journal().damaged() > 0) {
     note(Conflict{ConflictKind::kCorrupt, "", fmt::format("{} records of its journal are damaged", view.journal().damaged())});
   }
-  if (!view.journal().Close().ok()) note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing"});
+  if (end == StepEnd::kClosed && !view.journal().Close().ok()) note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing"});
   const Untouched untouched = FindUntouched(view);
   for (size_t i = 0; i < view.journal().size(); ++i) {
     auto record = view.journal().At(i);

@@ -19,7 +19,8 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
                                 const PathMap<Expected>* later = nullptr);
 
 // What the step kept and can no longer give back: missing files, failed checksums.
-std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files);
+enum class StepEnd : uint8_t { kClosed, kInterrupted };
+std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end);
 
 // Operations that were intended and never settled, settled by what is on disk.
 std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& view);

@@ -24,6 +24,11 @@ Result<History> HistoryOf(const UndoLog& log) {
   return history;
 }
 
+Stage::Stage(undo::UndoPaths paths, undo::UndoOptions options, OnRefusal on_refusal)
+    : paths_(std::move(paths)), options_(options), on_refusal_(on_refusal) {
+  options_.observer = this;
+}
+
 Status Stage::Open() {
   Result<std::unique_ptr<UndoLog>> opened = UndoLog::Open(paths_, options_);
   if (!opened.ok()) return Refuse(opened.error());
@@ -56,11 +61,13 @@ Error Stage::Refuse(const Error& error) {
   return error;
 }
 
-// The end of a call after which no step is open.
+// The end of a call after which no step is open. To go on without protection would prove nothing, so that ends the scenario.
 template <class T>
 Status Stage::Settle(const Result<T>& result) {
   if (!result.ok()) return Refuse(result.error());
-  return SayState();
+  TRY(SayState());
+  if (unprotected_.empty()) return Ok();
+  return Refuse({Code::kUnprotected, unprotected_});
 }
 
 Status Stage::OpenStep(int64_t id) {

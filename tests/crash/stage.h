@@ -25,10 +25,11 @@ using testing::ProjectOps;
 // A step's worth of changes.
 using Work = std::function<Status(ProjectOps& ops, const Means& means)>;
 
-class Stage {
+class Stage : private undo::UndoObserver {
  public:
-  Stage(undo::UndoPaths paths, undo::UndoOptions options, OnRefusal on_refusal)
-      : paths_(std::move(paths)), options_(options), on_refusal_(on_refusal) {}
+  Stage(undo::UndoPaths paths, undo::UndoOptions options, OnRefusal on_refusal);
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
 
   // Opens the log, which recovers it, and reports the state.
   Status Open();
@@ -57,14 +58,16 @@ class Stage {
   Error Refuse(const Error& error);
 
  private:
+  void OnUnprotected(StepId, std::string_view why) override { unprotected_ = why; }
   template <class T>
   Status Settle(const Result<T>& result);
 
   const undo::UndoPaths paths_;
-  const undo::UndoOptions options_;
+  undo::UndoOptions options_;
   const OnRefusal on_refusal_;
   MarkerPort port_;
   Means means_;
+  std::string unprotected_;  // why the log gave up protecting something
   std::unique_ptr<undo::UndoLog> log_;
   std::unique_ptr<ProjectOps> ops_;
 };

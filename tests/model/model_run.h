@@ -70,6 +70,8 @@ class ModelRun {
   Status Restore(const Command& command);
   Status CheckRestored(const test::TreeSnapshot& wanted, const test::TreeSnapshot& seen,
                        const std::string& path);
+  std::optional<std::string> PathToRestore(const test::TreeSnapshot& wanted, uint32_t choice) const;
+  Status PushRestore(test::TreeSnapshot seen, const Inodes& inodes_before);
   Status ExternalEdit(const Command& command);
   Status Unwind();
 
@@ -82,6 +84,8 @@ class ModelRun {
   Result<size_t> OldestOf(const undo::RewindReport& plan) const;
   // Of the newest step that is closed; kInvalid: there is none.
   Result<StepId> NewestClosed() const;
+  // From this step on, no person's edit lies in between.
+  size_t FirstUnspoiled() const;
   bool HasEditFrom(size_t index) const;
   void MoveToRedo(size_t from);
   void TakeFromRedo(size_t count);

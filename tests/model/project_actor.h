@@ -106,10 +106,4 @@ class ProjectActor {
   std::vector<KeptFile> kept_;
 };
 
-// `length` bytes that differ for different salts.
-std::string Pattern(uint32_t salt, size_t length);
-
-// What the project holds before anything happens: every size class, links, xattrs, odd names and times.
-void PlantProject(const std::string& project, uint32_t salt);
-
 }  // namespace sandglass::model

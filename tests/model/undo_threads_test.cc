@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/model/choices.h"
 #include "tests/model/command.h"
-#include "tests/model/project_actor.h"
 #include "tests/model/settings.h"
 #include "tests/support/project_ops.h"
 #include "tests/support/temp_workspace.h"

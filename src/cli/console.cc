@@ -1,0 +1,65 @@
+#include "cli/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "base/io.h"
+#include "cli/printable.h"
+
+namespace sandglass::cli {
+namespace {
+
+// One line without its end; nullopt: there is no more. Byte by byte, so that nothing behind it is taken from a later reader.
+std::optional<std::string> ReadLine(int fd) {
+  std::string line;
+  char byte = 0;
+  while (true) {
+    const ssize_t got = ::read(fd, &byte, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return std::nullopt;
+    if (byte == '\n') return line;
+    line += byte;
+  }
+}
+
+}  // namespace
+
+bool Console::out_is_terminal() const { return ::isatty(streams_.out) == 1; }
+
+void Console::Note(std::string_view text) const {
+  (void)WriteFully(streams_.err, AsBytes(fmt::format("sandglass: {}\n", PrintableText(text))));
+}
+
+Result<bool> Console::Confirm(std::string_view question) const {
+  if (::isatty(streams_.in) != 1 || ::isatty(streams_.err) != 1) {
+    return Error(Code::kInvalid, "nobody can be asked here; give --yes if you are sure");
+  }
+  while (true) {
+    TRY(WriteFully(streams_.err, AsBytes(fmt::format("{} [y/N] ", question))));
+    const auto answer = ReadLine(streams_.in);
+    if (!answer || answer->empty() || *answer == "n" || *answer == "no") return false;
+    if (*answer == "y" || *answer == "yes") return true;
+  }
+}
+
+void Console::Fail(const Error& error) {
+  out_.clear();
+  Note(error.message());
+  if (!wants_json()) return;
+  Json details = Json::Object({{"code", CodeName(error.code())}, {"message", error.message()}});
+  for (const JsonMember& member : *error_details_.AsObject()) details.Set(member.key, member.value);
+  PrintJson(Json::Object({{"error", std::move(details)}}));
+}
+
+Status Console::Flush() {
+  const std::string out = std::exchange(out_, {});
+  auto written = WriteFully(streams_.out, AsBytes(out));
+  if (!written.ok()) return written.error().WithContext("write the output");
+  return Ok();
+}
+
+}  // namespace sandglass::cli

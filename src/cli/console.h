@@ -1,0 +1,55 @@
+// Console: the three standard streams of the program, as descriptors, so that a test can hand in others.
+//
+// Output is collected and written at the end: a reader of --json gets one whole line or none. Notes for people go to the
+// error stream at once. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace sandglass::cli {
+
+enum class Format : uint8_t { kText, kJson };
+
+struct StandardStreams {
+  int in = 0, out = 1, err = 2;
+};
+
+class Console {
+ public:
+  Console(StandardStreams streams, Format format) : streams_(streams), format_(format) {}
+
+  bool wants_json() const { return format_ == Format::kJson; }
+  bool out_is_terminal() const;
+
+  void Print(std::string_view text) { out_ += text; }
+  void PrintJson(const Json& value) { out_ += WriteJson(value) + '\n'; }
+  // One line for a person: "sandglass: text". What it cannot write is lost.
+  void Note(std::string_view text) const;
+
+  // Asks until the answer is yes or no; the end of input is a no.
+  // kInvalid: nobody can be asked, since input or error stream is no terminal.
+  Result<bool> Confirm(std::string_view question) const;
+
+  // A further member of the error object that --json prints when the command fails.
+  void AddErrorDetail(std::string_view key, Json value) {
+    error_details_.Set(key, std::move(value));
+  }
+  // Says what went wrong, and drops what was printed so far.
+  void Fail(const Error& error);
+
+  // Writes what was printed.
+  Status Flush();
+
+ private:
+  StandardStreams streams_;
+  Format format_;
+  std::string out_;
+  Json error_details_ = Json::Object();
+};
+
+}  // namespace sandglass::cli

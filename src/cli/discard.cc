@@ -1,0 +1,64 @@
+// sandglass discard: forgets all steps.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/printable.h"
+#include "cli/store_access.h"
+
+namespace sandglass::cli {
+namespace {
+
+constexpr Option kYesOption{.name = "yes", .letter = 'y', .help = "do not ask"};
+constexpr Option kOptions[] = {kYesOption, kProjectOption, kStoreOption, kJsonOption, kHelpOption};
+
+// What the question says. A store that cannot be read (another format, damage) can be discarded all the same.
+std::string WhatIsLost(const undo::UndoPaths& paths) {
+  const auto reader = undo::StoreReader::Open(paths);
+  if (!reader.ok()) return "an undo store that this program cannot read";
+  const auto history = reader->History();
+  if (!history.ok()) return "an undo store that this program cannot read";
+  size_t steps = 0;
+  for (const undo::HistoryEntry& entry : *history) steps += entry.step ? 1 : 0;
+  return fmt::format("{} recorded {}", steps, steps == 1 ? "step" : "steps");
+}
+
+Status Run(const Arguments& arguments, Console& console) {
+  TRY_ASSIGN(auto paths, FindPaths(arguments));
+  if (!StoreExists(paths)) {
+    return Error(Code::kNotFound,
+                 fmt::format("there is nothing to discard: {} does not exist", paths.store));
+  }
+  if (!arguments.Has(kYesOption.name)) {
+    TRY_ASSIGN(bool sure,
+               console.Confirm(fmt::format("Forget {} of {}? Its files stay as they are.",
+                                           WhatIsLost(paths), PrintableName(paths.project))));
+    if (!sure) return Error(Code::kCancelled, "nothing was discarded");
+  }
+  TRY(undo::UndoLog::Discard(paths));
+  if (console.wants_json()) {
+    console.PrintJson(Json::Object({{"discarded", BytesToJson(paths.store)}}));
+  } else {
+    console.Print(fmt::format("{}: emptied\n", PrintableName(paths.store)));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+constinit const Command kDiscardCommand{
+    .name = "discard",
+    .summary = "forget all recorded steps",
+    .description =
+        "Empties the undo store, whatever its format version; the project is not touched. Nothing "
+        "can be undone or redone "
+        "afterwards. Asks first on a terminal; elsewhere --yes is required.",
+    .options = kOptions,
+    .operands = {},
+    .run = Run,
+};
+
+}  // namespace sandglass::cli

@@ -1,0 +1,75 @@
+// sandglass history: the steps that can be undone, and edits in between that no step made.
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/printable.h"
+#include "cli/reports.h"
+#include "cli/store_access.h"
+
+namespace sandglass::cli {
+namespace {
+
+constexpr Option kOptions[] = {kProjectOption, kStoreOption, kJsonOption, kHelpOption};
+
+Json EntryToJson(const undo::HistoryEntry& entry) {
+  if (entry.step) return Json::Object({{"step", ToJson(*entry.step)}});
+  return Json::Object({{"barrier", ToJson(*entry.barrier)}});
+}
+
+std::string StepLine(const undo::StepInfo& step) {
+  const std::string unprotected = step.protection == undo::Protection::kFull ? "" : "  UNPROTECTED";
+  return fmt::format("{:>6}  {}  {:<7}  {:<30}  {}{}\n", step.id.value, PrintableTime(step.closed),
+                     undo::KindName(step.kind), CountsText(step.counts), PrintableName(step.label),
+                     unprotected);
+}
+
+std::string BarrierLine(const undo::Barrier& barrier) {
+  std::string what = "anything may have changed";
+  if (barrier.paths.size() == 1) what = PrintableName(barrier.paths.front());
+  if (barrier.paths.size() > 1) {
+    what = fmt::format("{} and {} more", PrintableName(barrier.paths.front()),
+                       barrier.paths.size() - 1);
+  }
+  return fmt::format("{:>6}  {}  edited by someone else: {}\n", "-", PrintableTime(barrier.at),
+                     what);
+}
+
+Status Run(const Arguments& arguments, Console& console) {
+  TRY_ASSIGN(auto reader, OpenReader(arguments));
+  TRY_ASSIGN(auto history, reader.History());
+  if (console.wants_json()) {
+    Json entries = Json::Array();
+    for (const undo::HistoryEntry& entry : history) entries.Append(EntryToJson(entry));
+    console.PrintJson(Json::Object({{"history", std::move(entries)}}));
+    return Ok();
+  }
+  for (const undo::HistoryEntry& entry : history) {
+    console.Print(entry.step ? StepLine(*entry.step) : BarrierLine(*entry.barrier));
+  }
+  if (history.empty()) console.Note("the history is empty");
+  return Ok();
+}
+
+}  // namespace
+
+constinit const Command kHistoryCommand{
+    .name = "history",
+    .summary = "list the recorded steps, oldest first",
+    .description =
+        "Lists every step that the store holds: its number, when it ended, its kind, what it "
+        "changed and the command "
+        "that it stands for. A line with a dash is an edit that no step made: undo does not cross "
+        "it without --force. "
+        "Steps marked UNPROTECTED were not recorded in full and cannot be undone.\n\n"
+        "Works while another process uses the store.",
+    .options = kOptions,
+    .operands = {},
+    .run = Run,
+};
+
+}  // namespace sandglass::cli

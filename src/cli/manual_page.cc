@@ -1,0 +1,91 @@
+// The manual page, made from the same tables as help. roff: a line that starts with a dot is a request, and a plain hyphen may be
+// typeset as another character than the one to type.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/help_text.h"
+
+namespace sandglass::cli {
+namespace {
+
+std::string Roff(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n'))
+      out += fmt::format("\\&{}", c);
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string Paragraphs(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find("\n\n"), text.size());
+    out += fmt::format("{}{}\n", out.empty() ? "" : ".PP\n", Roff(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 2, text.size()));
+  }
+  return out;
+}
+
+std::string Item(std::string_view tag, std::string_view text) {
+  return fmt::format(".TP\n.B {}\n{}\n", Roff(tag), Roff(text));
+}
+
+std::string CommandSection(const Command& command) {
+  std::string out =
+      fmt::format(".SS sandglass {}\n{}", Roff(Synopsis(command)), Paragraphs(command.description));
+  for (const Operand& operand : command.operands) out += Item(operand.name, operand.help);
+  for (const Option& option : command.options) {
+    if (option.visibility == Visibility::kShown) out += Item(OptionText(option), option.help);
+  }
+  return out;
+}
+
+struct NamedText {
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr NamedText kEnvironment[] = {
+    {"SANDGLASS_HOME", "folder for everything that Sandglass keeps; an absolute path"},
+    {"XDG_STATE_HOME",
+     "without SANDGLASS_HOME, the folder sandglass below it is used; its default is "
+     "~/.local/state"},
+};
+
+constexpr std::string_view kFiles =
+    "A project's undo store lies in the folder undo of the state folder, if that is on the same "
+    "file system and mount as the project. "
+    "Otherwise it is a hidden folder beside the project. \"sandglass status\" says which.";
+
+}  // namespace
+
+std::string ManualPage() {
+  std::string out = fmt::format(
+      ".\\\" Made by `sandglass help --man` from the option tables; do not edit.\n.TH SANDGLASS 1 "
+      "\"\" \"sandglass {}\"\n",
+      SANDGLASS_VERSION);
+  out +=
+      ".SH NAME\nsandglass \\- look at recorded changes of a project folder and take them back\n";
+  out += ".SH SYNOPSIS\n.B sandglass\n.I command\n[options]\n";
+  out += fmt::format(".SH DESCRIPTION\n{}", Paragraphs(kIntroduction));
+  out += ".SH COMMANDS\n";
+  for (const Command* command : AllCommands()) out += CommandSection(*command);
+  out += ".SH EXIT STATUS\n";
+  for (const ExitCodeRow& row : kExitCodes)
+    out += Item(fmt::format("{}", static_cast<int>(row.code)), row.meaning);
+  out += ".SH ENVIRONMENT\n";
+  for (const NamedText& row : kEnvironment) out += Item(row.name, row.text);
+  return out + fmt::format(".SH FILES\n{}", Paragraphs(kFiles));
+}
+
+}  // namespace sandglass::cli

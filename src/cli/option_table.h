@@ -1,0 +1,82 @@
+// The tables that describe the command line. Parsing, help, completion and the manual page all read them, so none of the four
+// can say something that the others do not. Value types with static storage; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace sandglass::cli {
+
+class Arguments;
+class Console;
+
+// What a value must look like; completion offers what fits.
+enum class ValueKind : uint8_t {
+  kNone,     // an option without a value
+  kFolder,   // a folder on this machine
+  kPath,     // a path relative to the project
+  kStep,     // the id of a step; those of ambient steps are negative
+  kCount,    // from 1 to kMaxCount
+  kCommand,  // the name of a command
+  kShell,    // one of kShells
+};
+inline constexpr uint32_t kMaxCount = 1'000'000;
+inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
+
+// Hidden: works, but only tools of this repository need it.
+enum class Visibility : uint8_t { kShown, kHidden };
+
+struct Option {
+  std::string_view name;  // without its dashes
+  char letter = '\0';     // -x for short, if any
+  ValueKind value = ValueKind::kNone;
+  std::string_view value_name = {};
+  std::string_view help;
+  Visibility visibility = Visibility::kShown;
+};
+
+enum class Arity : uint8_t { kOne, kOptional, kOneOrMore };
+
+struct Operand {
+  std::string_view name;
+  ValueKind value;
+  Arity arity;
+  std::string_view help;
+};
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;      // one line, no full stop
+  std::string_view description;  // sentences; an empty line parts paragraphs
+  std::span<const Option> options;
+  std::span<const Operand> operands;
+  // kInvalid: wrong usage. kConflict: nothing was touched.
+  Status (*run)(const Arguments& arguments, Console& console);
+};
+
+// Options that several commands have.
+inline constexpr Option kProjectOption{.name = "project",
+                                       .letter = 'p',
+                                       .value = ValueKind::kFolder,
+                                       .value_name = "DIR",
+                                       .help = "the project folder; default: the current folder"};
+inline constexpr Option kStoreOption{.name = "store",
+                                     .value = ValueKind::kFolder,
+                                     .value_name = "DIR",
+                                     .help = "the undo store; default: where the library puts it"};
+inline constexpr Option kJsonOption{.name = "json",
+                                    .help = "print one line of JSON, also for an error"};
+inline constexpr Option kForceOption{
+    .name = "force",
+    .letter = 'f',
+    .help = "go on in spite of conflicts; what is replaced is kept and can be brought back"};
+inline constexpr Option kDryRunOption{
+    .name = "dry-run",
+    .letter = 'n',
+    .help = "only say what would change and which conflicts there are"};
+inline constexpr Option kHelpOption{.name = "help", .letter = 'h', .help = "show this text"};
+
+}  // namespace sandglass::cli

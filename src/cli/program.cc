@@ -1,0 +1,56 @@
+#include "cli/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/help_text.h"
+
+namespace sandglass::cli {
+namespace {
+
+// Before parsing, so that an error of parsing is JSON too. Behind "--" it would be an operand.
+Format FormatFor(std::span<const std::string_view> words) {
+  const auto end = std::ranges::find(words, "--");
+  return std::find(words.begin(), end, "--json") != end ? Format::kJson : Format::kText;
+}
+
+// The common spellings of two commands.
+std::string_view CommandName(std::string_view word) {
+  if (word == "--help" || word == "-h") return kHelpCommand.name;
+  if (word == "--version" || word == "-V") return kVersionCommand.name;
+  return word;
+}
+
+Status RunCommand(std::span<const std::string_view> words, Console& console) {
+  if (words.empty()) return Error(Code::kInvalid, "which command? See `sandglass help`");
+  const Command* command = FindCommand(CommandName(words.front()));
+  if (command == nullptr) {
+    return Error(Code::kInvalid,
+                 fmt::format("there is no command '{}'; see `sandglass help`", words.front()));
+  }
+  TRY_ASSIGN(Arguments arguments, Arguments::Parse(*command, words.subspan(1)));
+  if (arguments.Has(kHelpOption.name)) {
+    console.Print(CommandHelp(*command));
+    return Ok();
+  }
+  return command->run(arguments, console);
+}
+
+}  // namespace
+
+ExitCode RunProgram(std::span<const std::string_view> words, StandardStreams streams) {
+  Console console(streams, FormatFor(words));
+  Status done = RunCommand(words, console);
+  if (!done.ok()) console.Fail(done.error());
+  const Status flushed = console.Flush();
+  if (!flushed.ok()) {
+    console.Note(flushed.error().message());
+    if (done.ok()) done = flushed;
+  }
+  return done.ok() ? ExitCode::kOk : ExitCodeFor(done.error().code());
+}
+
+}  // namespace sandglass::cli

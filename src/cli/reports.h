@@ -1,0 +1,32 @@
+// What undo tells, as JSON and as lines for a person. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "undo/types.h"
+
+namespace sandglass::cli {
+
+Json ToJson(const undo::StepInfo& step);
+Json ToJson(const undo::Barrier& barrier);
+Json ToJson(const undo::Change& change);
+Json ToJson(const std::vector<undo::Conflict>& conflicts);
+Json ToJson(const undo::RewindReport& report);
+Json ToJson(const undo::RecoveryReport& recovery);
+
+// "2 created, 1 deleted"; "no changes".
+std::string CountsText(const undo::ChangeCounts& counts);
+// "created   src/a.txt (12 B)"
+std::string ChangeText(const undo::Change& change);
+// "edited    src/a.txt: has been changed since"
+std::string ConflictText(const undo::Conflict& conflict);
+// Indented lines for all parts of the report; of long lists only the first, and how many more there are.
+std::string RewindText(const undo::RewindReport& report);
+// "3, 2, 1"
+std::string StepsText(const std::vector<StepId>& steps);
+// What opening the store did; "" when it had nothing to do.
+std::string RecoveryText(const undo::RecoveryReport& recovery);
+
+}  // namespace sandglass::cli

@@ -1,0 +1,26 @@
+// What undo, redo and restore have in common: running one and telling what it did.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "cli/console.h"
+#include "undo/types.h"
+
+namespace sandglass::cli {
+
+struct RewindWords {
+  std::string_view done;     // "undone"
+  std::string_view planned;  // "would be undone"
+};
+
+// Prints the report of a rewind that was made.
+void PrintRewind(const undo::RewindReport& report, const undo::RecoveryReport& recovery,
+                 const RewindWords& words, Console& console);
+// Prints what a rewind would do.
+void PrintPlan(const undo::RewindReport& plan, const undo::RecoveryReport& recovery,
+               const RewindWords& words, Console& console);
+// Adds the conflicts that the plan found to the error that --json prints; the message itself names them for people.
+void ExplainRefusal(const Result<undo::RewindReport>& plan, Console& console);
+
+}  // namespace sandglass::cli

@@ -1,0 +1,168 @@
+// sandglass status: where the store is, what it holds, and how this place lets it keep content.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/printable.h"
+#include "cli/reports.h"
+#include "cli/store_access.h"
+
+namespace sandglass::cli {
+namespace {
+
+constexpr Option kOptions[] = {kProjectOption, kStoreOption, kJsonOption, kHelpOption};
+
+struct AbilityRow {
+  std::string_view name;
+  bool undo::StoreAbilities::* has;
+  std::string_view meaning;
+};
+constexpr AbilityRow kAbilities[] = {
+    {"handles", &undo::StoreAbilities::handles, "objects keep their identity through renames"},
+    {"links", &undo::StoreAbilities::links, "deleting keeps the file itself instead of a copy"},
+    {"reflinks", &undo::StoreAbilities::reflinks, "copies share their blocks with the original"},
+    {"leases", &undo::StoreAbilities::leases, "open writers can be seen"},
+    {"exchange", &undo::StoreAbilities::exchange, "large files can be emptied without a copy"},
+    {"fine_timestamps", &undo::StoreAbilities::fine_timestamps,
+     "every change moves the change time"},
+};
+
+struct Totals {
+  size_t steps = 0, external_edits = 0, unprotected = 0;
+  uint64_t copied_bytes = 0, retained_bytes = 0;
+};
+
+Totals Sum(const std::vector<undo::HistoryEntry>& history) {
+  Totals totals;
+  for (const undo::HistoryEntry& entry : history) {
+    if (entry.barrier) ++totals.external_edits;
+    if (!entry.step) continue;
+    ++totals.steps;
+    if (entry.step->protection != undo::Protection::kFull) ++totals.unprotected;
+    totals.copied_bytes += entry.step->copied_bytes;
+    totals.retained_bytes += entry.step->retained_bytes;
+  }
+  return totals;
+}
+
+// Everything that is known; what only an owner of the store learns is missing while another process owns it.
+struct StoreStatus {
+  undo::UndoPaths paths;
+  bool store_exists = false;
+  bool in_use = false;
+  Totals totals;
+  std::optional<undo::StoreAbilities> abilities;
+  std::optional<undo::RecoveryReport> recovery;
+  uint32_t redo_depth = 0;
+};
+
+Result<StoreStatus> LookAsOwner(const undo::UndoPaths& paths) {
+  TRY_ASSIGN(auto log, undo::UndoLog::Open(paths));
+  TRY_ASSIGN(auto history, log->History());
+  return StoreStatus{.paths = paths,
+                     .store_exists = true,
+                     .totals = Sum(history),
+                     .abilities = log->abilities(),
+                     .recovery = log->recovery(),
+                     .redo_depth = log->redo_depth()};
+}
+
+Result<StoreStatus> LookBesideOwner(const undo::UndoPaths& paths) {
+  TRY_ASSIGN(auto reader, undo::StoreReader::Open(paths));
+  TRY_ASSIGN(auto history, reader.History());
+  return StoreStatus{.paths = paths, .store_exists = true, .in_use = true, .totals = Sum(history)};
+}
+
+Result<StoreStatus> Look(const Arguments& arguments) {
+  TRY_ASSIGN(auto paths, FindPaths(arguments));
+  if (!StoreExists(paths)) return StoreStatus{.paths = paths};
+  auto status = LookAsOwner(paths);
+  if (status.ok() || status.error().code() != Code::kLocked) return status;
+  return LookBesideOwner(paths);
+}
+
+Json AbilitiesToJson(const undo::StoreAbilities& abilities) {
+  Json json = Json::Object({{"file_system", abilities.file_system}});
+  for (const AbilityRow& row : kAbilities) json.Set(row.name, abilities.*row.has);
+  return json;
+}
+
+Json StatusToJson(const StoreStatus& status) {
+  Json json = Json::Object({{"project", BytesToJson(status.paths.project)},
+                            {"store", BytesToJson(status.paths.store)},
+                            {"store_exists", status.store_exists},
+                            {"in_use", status.in_use},
+                            {"steps", status.totals.steps},
+                            {"redo_steps", status.redo_depth},
+                            {"external_edits", status.totals.external_edits},
+                            {"unprotected_steps", status.totals.unprotected},
+                            {"copied_bytes", status.totals.copied_bytes},
+                            {"retained_bytes", status.totals.retained_bytes}});
+  json.Set("abilities", status.abilities ? AbilitiesToJson(*status.abilities) : Json());
+  return json.Set("recovery", status.recovery ? ToJson(*status.recovery) : Json());
+}
+
+std::string AbilitiesText(const undo::StoreAbilities& abilities) {
+  std::string out = fmt::format("file system  {}\n", abilities.file_system);
+  for (const AbilityRow& row : kAbilities) {
+    out += fmt::format("  {:<15} {:<3} {}\n", row.name, abilities.*row.has ? "yes" : "no",
+                       row.meaning);
+  }
+  return out;
+}
+
+std::string StatusText(const StoreStatus& status) {
+  std::string out = fmt::format("project      {}\n", PrintableName(status.paths.project));
+  out += fmt::format("store        {}\n", PrintableName(status.paths.store));
+  if (!status.store_exists) return out + "             not made yet: nothing has been recorded\n";
+  const Totals& totals = status.totals;
+  out +=
+      fmt::format("steps        {} ({} not recorded in full)\n", totals.steps, totals.unprotected);
+  if (!status.in_use) out += fmt::format("can redo     {}\n", status.redo_depth);
+  out += fmt::format("edits        {} by someone else in between\n", totals.external_edits);
+  out += fmt::format("copied       {}\n", PrintableSize(totals.copied_bytes));
+  out += fmt::format("retained     {}\n", PrintableSize(totals.retained_bytes));
+  if (status.in_use) out += "in use       by another process, which alone knows the rest\n";
+  if (status.abilities) out += AbilitiesText(*status.abilities);
+  return out;
+}
+
+Status Run(const Arguments& arguments, Console& console) {
+  TRY_ASSIGN(StoreStatus status, Look(arguments));
+  if (console.wants_json()) {
+    console.PrintJson(StatusToJson(status));
+    return Ok();
+  }
+  console.Print(StatusText(status));
+  const std::string recovered = status.recovery ? RecoveryText(*status.recovery) : "";
+  if (!recovered.empty()) console.Print(fmt::format("recovery:\n{}", recovered));
+  return Ok();
+}
+
+}  // namespace
+
+constinit const Command kStatusCommand{
+    .name = "status",
+    .summary = "show the store, its size and what this place allows",
+    .description =
+        "Shows where the undo store is, how many steps it holds and what they cost, and which ways "
+        "of keeping content the "
+        "file system offers. Copied bytes are copies in the store; retained bytes are deleted "
+        "files that stay on disk "
+        "until their step is forgotten.\n\n"
+        "If a step, an undo or a redo was interrupted, this command puts it right first, like "
+        "every command that uses "
+        "the store alone, and says what it did. While another process uses the store only a part "
+        "is shown.",
+    .options = kOptions,
+    .operands = {},
+    .run = Run,
+};
+
+}  // namespace sandglass::cli

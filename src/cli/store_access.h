@@ -1,0 +1,27 @@
+// From --project and --store to an open store. A command that only looks at history reads beside an owner; one that changes the
+// project owns the store while it runs. No command but the library's own users creates a store.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "cli/arguments.h"
+#include "cli/console.h"
+#include "undo/undo_log.h"
+
+namespace sandglass::cli {
+
+// Absolute paths of both folders. kNotFound: there is no such project.
+Result<undo::UndoPaths> FindPaths(const Arguments& arguments);
+bool StoreExists(const undo::UndoPaths& paths);
+
+// kNotFound: no such project, or nothing was ever recorded for it.
+Result<undo::StoreReader> OpenReader(const Arguments& arguments);
+// Also recovers, and notes on the console what that did.
+Result<std::unique_ptr<undo::UndoLog>> OpenLog(const Arguments& arguments, const Console& console);
+
+// kNotFound: the history has no such step.
+Result<undo::StepInfo> FindStep(const undo::StoreReader& reader, StepId step);
+
+}  // namespace sandglass::cli

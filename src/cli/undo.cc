@@ -1,0 +1,54 @@
+// sandglass undo: takes the newest steps back.
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/rewind_run.h"
+#include "cli/store_access.h"
+
+namespace sandglass::cli {
+namespace {
+
+constexpr Option kOptions[] = {kForceOption, kDryRunOption, kProjectOption,
+                               kStoreOption, kJsonOption,   kHelpOption};
+constexpr Operand kOperands[] = {
+    {"N", ValueKind::kCount, Arity::kOptional, "how many steps; default: 1"}};
+constexpr RewindWords kWords{"undone", "would be undone"};
+
+Status Run(const Arguments& arguments, Console& console) {
+  const uint32_t count = arguments.Count(0, 1);
+  TRY_ASSIGN(auto log, OpenLog(arguments, console));
+  if (arguments.Has(kDryRunOption.name)) {
+    TRY_ASSIGN(auto plan, log->PlanRollback(count));
+    PrintPlan(plan, log->recovery(), kWords, console);
+    return Ok();
+  }
+  const undo::Force force = arguments.Has(kForceOption.name) ? undo::Force::kYes : undo::Force::kNo;
+  auto report = log->Rollback(count, force);
+  if (!report.ok()) {
+    ExplainRefusal(log->PlanRollback(count), console);
+    return report.error();
+  }
+  PrintRewind(*report, log->recovery(), kWords, console);
+  return Ok();
+}
+
+}  // namespace
+
+constinit const Command kUndoCommand{
+    .name = "undo",
+    .summary = "take back the newest steps",
+    .description =
+        "Brings the project back to what it was before the newest N steps that changed something: "
+        "contents, names, links, "
+        "modes, owners, times, extended attributes. Steps without changes in between go along and "
+        "do not count.\n\n"
+        "If someone changed a path since, nothing is touched and the exit code is 3; the message "
+        "names the paths. "
+        "What no step recorded is never deleted. What is undone can be redone until the next step "
+        "begins.",
+    .options = kOptions,
+    .operands = kOperands,
+    .run = Run,
+};
+
+}  // namespace sandglass::cli
