@@ -345,26 +345,38 @@ void AddWrongPayloads(Seeds& seeds) {
   Bytes longer = meta;
   longer.push_back(0);
   seeds.push_back({"wrong_tail", Sealed({longer, meta})});
-  // Every cut of one record of each kind: where a field may end too early.
-  for (const auto& [name, payload] :
-       {std::pair{"meta", meta}, std::pair{"content", content},
-        std::pair{"rename", Encoded(RenameOver(0))},
-        std::pair{"remove", Encoded(Remove(0, In("a", "b"), kFile, undo::Kept::kContent))},
-        std::pair{"create", Encoded(Create(0, In("a", "b"), S_IFREG))},
-        std::pair{"replace", Encoded(Replace(0, 0))}, std::pair{"close", Encoded(Close())},
-        std::pair{"outcome", Encoded(Done(0))}, std::pair{"drop", Encoded(undo::DropRecord{})},
-        std::pair{"mark", Encoded(undo::MarkRecord{kFile, "p"})},
-        std::pair{"after", Encoded(undo::AfterRecord{})},
-        std::pair{"unprotected", Encoded(undo::UnprotectedRecord{"w"})}}) {
+}
+
+// Every record type, cut at many places: where a field may end too early.
+void AddCuts(Seeds& seeds) {
+  const std::vector<std::pair<std::string, Record>> records = {
+      {"meta", TouchWithXattrs()},
+      {"content", Content(undo::Keeping::kPack, 0)},
+      {"rename", RenameOver(0)},
+      {"remove", Remove(0, In("a", "b"), kFile, undo::Kept::kContent)},
+      {"create", Create(0, In("a", "b"), S_IFREG)},
+      {"replace", Replace(0, 0)},
+      {"close", Close()},
+      {"outcome", Done(0)},
+      {"drop", undo::DropRecord{}},
+      {"mark", undo::MarkRecord{kFile, "p"}},
+      {"after", undo::AfterRecord{}},
+      {"unprotected", undo::UnprotectedRecord{"w"}},
+  };
+  constexpr size_t kMostCuts = 64;
+  for (const auto& [name, record] : records) {
+    const Bytes payload = Encoded(record);
     std::vector<Bytes> cuts;
-    for (size_t size = 1; size < payload.size(); ++size) cuts.push_back(Cut(payload, size));
-    seeds.push_back({fmt::format("cut_{}", name), Sealed(cuts)});
+    for (size_t size = 1; size < payload.size(); size += 1 + payload.size() / kMostCuts) {
+      cuts.push_back(Cut(payload, size));
+    }
+    seeds.push_back({"cut_" + name, Sealed(cuts)});
   }
 }
 
 Bytes TooManyXattrs() {
   Bytes payload = Encoded(Touch(kFile, "f", S_IFREG));
-  payload[payload.size() - 2] = 0x20;  // the count stands last: 8192
+  payload[payload.size() - 3] = 0x20;  // the count stands last: 8192
   return payload;
 }
 
@@ -434,10 +446,12 @@ Status WriteSeeds(const char* folder) {
   Fd dir(::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir.valid()) return Error::FromErrno(errno, fmt::format("open {}", folder));
   Seeds seeds;
-  for (const auto& add : {AddSingleRecords, AddSteps, AddWrongPayloads, AddRawJournals, AddPacks})
+  for (const auto& add :
+       {AddSingleRecords, AddSteps, AddWrongPayloads, AddCuts, AddRawJournals, AddPacks})
     add(seeds);
   seeds.push_back({"nothing", {}});
   for (const Seed& seed : seeds) {
+    CHECK(seed.bytes.size() <= kMaxInputBytes);
     Fd file(::openat(dir.get(), seed.name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file.valid()) return Error::FromErrno(errno, fmt::format("create {}", seed.name));
     TRY(WriteFully(file.get(), seed.bytes));

@@ -51,6 +51,10 @@ void* operator new(size_t size) {
   g_heap.peak = std::max(g_heap.peak, g_heap.live);
   return block;
 }
+// The standard library sorts with this one, and blocks of both go back through the same operator delete.
+void* operator new(size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return operator new(size);
+}
 void operator delete(void* block) noexcept {
   if (block == nullptr) return;
   g_heap.live -= ::malloc_usable_size(block);

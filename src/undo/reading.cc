@@ -223,6 +223,9 @@ std::vector<std::string> PastReader::TouchedBelow(std::string_view prefix) const
     for (const auto& [path, expected] : step.view->expected().map()) {
       if (IsBeneath(path, prefix)) paths.push_back(path);
     }
+    for (const auto& [path, object] : step.view->buried()) {
+      if (IsBeneath(path, prefix)) paths.push_back(path);
+    }
   }
   for (std::string& path : LinksBelow(prefix)) paths.push_back(std::move(path));
   std::sort(paths.begin(), paths.end());

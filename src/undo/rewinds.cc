@@ -414,6 +414,8 @@ Result<RewindReport> LogCore::AbortLocked() {
     TRY(NoticeEdits(view));
     if (view.unprotected()) report.warnings.push_back("the step was not recorded in full: " + view.unprotected_why());
   }
+  // From here on changes are ours: a recovery of this very abort must not take them for a person's.
+  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, ""));
   StepRow reversal;
   TRY(RunRewind({frame_->wal(), kInProgress}, Force::kYes, nullptr, report, reversal));
   report.steps.push_back(current()->header().id);
@@ -422,6 +424,7 @@ Result<RewindReport> LogCore::AbortLocked() {
   // The step goes first: a rewind whose step is gone is known to be complete.
   TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
   TRY(DropFolder(frame_->wal(), kRewind, nullptr));
+  ::unlinkat(frame_->wal(), kKeepFile, 0);
   return report;
 }
 
@@ -488,7 +491,8 @@ Status LogCore::RecoverStep() {
   recovery_.recovered = true;
   recovery_.step = view->header().id;
   if (view->header().kind == StepKind::kAmbient) return PromoteInterruptedAmbient(*view);
-  TRY(NoticeEdits(*view));
+  // Only the first attempt sees what the step and other hands left: after it, time stamps are its own.
+  if (!NameExists(frame_->wal(), kKeepFile)) TRY(NoticeEdits(*view));
   TRY_ASSIGN(auto keep, LateChanges(*view));
   if (view->journal().damaged() > 0) {
     recovery_.rewind.warnings.push_back(fmt::format("{} records of the interrupted step's journal were damaged", view->journal().damaged()));

@@ -99,6 +99,8 @@ class StepView {
 
   // Paths at the end of the step. Root is "".
   const PathMap<Expected>& expected() const { return expected_; }
+  // Paths in folders that the step removed, with what had been there.
+  const std::vector<std::pair<std::string, ObjectId>>& buried() const { return buried_; }
   // What had this name before the step (kNoObject: nothing, or the step did not care).
   ObjectId InitialAt(std::string_view path) const;
   bool IsBorn(ObjectId object) const { return born_.contains(object); }

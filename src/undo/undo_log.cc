@@ -208,6 +208,7 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
     return Error::FromErrno(errno, fmt::format("promote step {}", folder));
   }
+  ::unlinkat(frame_->wal(), "keep", 0);  // left by an abort that failed
   if (options_.durability == Durability::kPower) {
     ::fsync(frame_->steps());
     ::fsync(frame_->wal());

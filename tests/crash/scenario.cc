@@ -69,7 +69,8 @@ int List() {
                                    {"about", scenario.about},
                                    {"evicts", scenario.eviction == Eviction::kOldest},
                                    {"after_crash_of", scenario.after_crash_of},
-                                   {"crash_percent", scenario.crash_percent}});
+                                   {"crash_percent", scenario.crash_percent},
+                                   {"pause_ms", scenario.pause_ms}});
     fmt::print("{}\n", WriteJson(row));
   }
   return 0;

@@ -249,6 +249,15 @@ void AddRecoveries(std::vector<Scenario>& all) {
   add("restore", 60);
   add("abort", 85);
   add("eviction", 60);
+  // What recovery itself wrote must not pass for a person's edit when time has passed.
+  const auto add_late = [&](std::string_view base, uint32_t percent) {
+    add(base, percent);
+    all.back().name += ".late";
+    all.back().pause_ms = 400;
+  };
+  add_late("mixed", 90);
+  add_late("abort", 70);
+  add_late("mixed.rollback", 60);
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ Result<ScenarioInfo> ParseScenario(const std::string& line) {
   TRY_ASSIGN(info.after_crash_of, row.GetString("after_crash_of"));
   TRY_ASSIGN(const uint64_t percent, row.GetUint("crash_percent"));
   info.crash_percent = static_cast<uint32_t>(percent);
+  TRY_ASSIGN(const uint64_t pause, row.GetUint("pause_ms"));
+  info.pause_ms = static_cast<uint32_t>(pause);
   return info;
 }
 

@@ -131,15 +131,12 @@ int Verify(const Toy& toy) {
 }
 
 int List() {
-  for (const char* name : {"sound", "late", "careless", "rude"}) {
-    fmt::print(
-        "{{\"name\":\"{}\",\"about\":\"\",\"evicts\":false,\"after_crash_of\":\"\",\"crash_"
-        "percent\":0}}\n",
-        name);
-  }
-  fmt::print(
-      "{}\n",
-      R"({"name":"recovery","about":"","evicts":false,"after_crash_of":"sound","crash_percent":60})");
+  constexpr const char* kRow =
+      R"({{"name":"{}","about":"","evicts":false,"after_crash_of":"{}","crash_percent":60,"pause_ms":1}})"
+      "\n";
+  for (const char* name : {"sound", "late", "careless", "rude"})
+    fmt::print(fmt::runtime(kRow), name, "");
+  fmt::print(fmt::runtime(kRow), "recovery", "sound");
   return 0;
 }
 

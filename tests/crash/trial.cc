@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <fstream>
-#include <iterator>
+#include <thread>
 #include <utility>
 
 #include "base/json.h"
@@ -69,6 +70,7 @@ Result<Verdict> Trial::Run(const Deal& deal) {
     TRY_ASSIGN(verdict.trace, RunTraced(scenario_.name, deal));
     TRY(JudgeEnd(verdict.trace, deal));
     TRY_ASSIGN(const TreePtr at_end, ReadTree());
+    Pause();
     TRY(JudgeReopening(at_end));
   }
   verdict.problems = std::move(problems_);
@@ -96,7 +98,12 @@ Status Trial::SetUp() {
              RunTraced(scenario_.after_crash_of,
                        {.deed = Deed::kKillAfter, .point = knowledge_.crash_point}));
   if (!crash.reached) Report("set-up failed", {"the scenario to be killed ended by itself"});
+  Pause();
   return Ok();
+}
+
+void Trial::Pause() const {
+  std::this_thread::sleep_for(std::chrono::milliseconds(scenario_.pause_ms));
 }
 
 std::vector<std::string> Trial::Arguments(const std::string& mode, const std::string& name) const {

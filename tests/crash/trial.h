@@ -24,6 +24,7 @@ struct ScenarioInfo {
   Eviction eviction = Eviction::kNone;
   std::string after_crash_of;  // set up by killing this scenario
   uint32_t crash_percent = 0;  // when: the share of its calls that it gets to make
+  uint32_t pause_ms = 0;       // what passes after each kill before the log is opened again
 
   const std::string& base() const { return after_crash_of.empty() ? name : after_crash_of; }
 };
@@ -77,6 +78,7 @@ class Trial {
 
   Status MakeFolders() const;
   Status SetUp();
+  void Pause() const;
   Result<Trace> RunTraced(const std::string& name, const Deal& deal);
   Result<Answer> RunPlainly(const std::string& mode, const std::vector<std::string>& more,
                             const MarkerSink& sink);

@@ -26,6 +26,22 @@ std::ostream& operator<<(std::ostream& out, const Command& command) {
              << command.salt << ")\n";
 }
 
+std::ostream& operator<<(std::ostream& out, const Sequence& sequence) {
+  out << "salt " << sequence.salt << ", " << sequence.most_per_step << " per step, "
+      << sequence.directories << " directories:\n";
+  for (const Command& command : sequence.commands) out << "  " << command;
+  return out;
+}
+
+Sequence SequenceFrom(uint64_t bits) {
+  constexpr std::array<uint32_t, 4> kMostPerStep = {10, 10, 14, 30};
+  constexpr std::array<uint32_t, 4> kDirectories = {6, 6, 2, 1};
+  return {.salt = static_cast<uint32_t>(bits >> 32),
+          .most_per_step = kMostPerStep[bits % kMostPerStep.size()],
+          .directories = kDirectories[(bits >> 8) % kDirectories.size()],
+          .commands = {}};
+}
+
 Command CommandFrom(uint64_t bits) {
   auto at = static_cast<uint32_t>((bits & 0xffff) % TotalWeight());
   size_t index = 0;

@@ -146,10 +146,24 @@ struct Command {
 };
 using Commands = std::vector<Command>;
 
+// A whole test case.
+struct Sequence {
+  uint32_t salt = 0;           // of the planted project, and of the log's options
+  uint32_t most_per_step = 0;  // operations, before a step is ended
+  uint32_t directories = 0;    // how many are used: the fewer, the more often operations meet
+  Commands commands;
+
+  // Enough for three steps.
+  uint64_t operations_wanted() const { return 3 * uint64_t{most_per_step} + 1; }
+};
+
 std::ostream& operator<<(std::ostream& out, const Command& command);
+std::ostream& operator<<(std::ostream& out, const Sequence& sequence);
 
 // A command from 64 random bits, by the weights of kOps.
 Command CommandFrom(uint64_t bits);
+// A sequence without commands, from 64 random bits.
+Sequence SequenceFrom(uint64_t bits);
 // Simpler commands of the same kind, the simplest first.
 std::vector<Command> Simplify(const Command& command);
 

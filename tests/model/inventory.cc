@@ -11,15 +11,6 @@
 namespace sandglass::model {
 namespace {
 
-std::vector<std::string> FilePaths() {
-  std::vector<std::string> paths;
-  for (const std::string& name : FileNames()) paths.push_back(name);
-  for (const std::string& dir : DirectoryPaths()) {
-    for (const std::string& name : FileNames()) paths.push_back(JoinPath(dir, name));
-  }
-  return paths;
-}
-
 Spot Look(int root_fd, std::string path) {
   Spot spot{.path = std::move(path)};
   spot.exists = fstatat(root_fd, spot.path.c_str(), &spot.st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -47,10 +38,13 @@ const std::vector<std::string>& FileNames() {
   return kNames;
 }
 
-Inventory::Inventory(int root_fd) : root_fd_(root_fd) {
-  for (std::string& path : FilePaths()) spots_.push_back(Look(root_fd, std::move(path)));
-  for (const std::string& path : DirectoryPaths()) {
-    spots_.push_back(Look(root_fd, path));
+Inventory::Inventory(int root_fd, uint32_t directories) : root_fd_(root_fd) {
+  for (const std::string& name : FileNames()) spots_.push_back(Look(root_fd, name));
+  for (uint32_t i = 0; i < directories; ++i) {
+    const std::string& dir = DirectoryPaths()[i];
+    for (const std::string& name : FileNames())
+      spots_.push_back(Look(root_fd, JoinPath(dir, name)));
+    spots_.push_back(Look(root_fd, dir));
     spots_.back().for_directory = true;
   }
 }

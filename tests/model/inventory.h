@@ -30,7 +30,8 @@ class Inventory {
  public:
   using Predicate = std::function<bool(const Spot&)>;
 
-  explicit Inventory(int root_fd);
+  // Over the first `directories` of DirectoryPaths() and the root.
+  Inventory(int root_fd, uint32_t directories);
 
   // The first that fits, counted from `choice` and around; null: none does. Lives as long as the inventory.
   const Spot* Pick(uint32_t choice, const Predicate& fits) const;

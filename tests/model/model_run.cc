@@ -18,26 +18,31 @@ using undo::RewindReport;
 
 namespace {
 
-constexpr uint64_t kMostPerStep = 11;  // so that 33 operations are three steps
-constexpr uint64_t kEnoughOperations = 34;
+undo::UndoOptions OptionsFor(const Sequence& sequence) {
+  undo::UndoOptions options;
+  options.compression =
+      sequence.salt % 2 == 0 ? undo::Compression::kBackground : undo::Compression::kOff;
+  return options;
+}
 
 }  // namespace
 
-ModelRun::ModelRun(const test::TempWorkspace& workspace, Counts& counts, undo::UndoOptions options)
-    : workspace_(workspace), counts_(counts), options_(std::move(options)) {}
+ModelRun::ModelRun(const test::TempWorkspace& workspace, Counts& counts, const Sequence& sequence)
+    : workspace_(workspace), counts_(counts), sequence_(sequence) {}
 
 Status ModelRun::OpenLog() {
-  TRY_ASSIGN(log_, undo::UndoLog::Open({workspace_.project(), workspace_.store()}, options_));
-  actor_.emplace(*log_, workspace_.project(), trace_);
+  TRY_ASSIGN(
+      log_, undo::UndoLog::Open({workspace_.project(), workspace_.store()}, OptionsFor(sequence_)));
+  actor_.emplace(*log_, workspace_.project(), sequence_.directories, trace_);
   return Ok();
 }
 
-Status ModelRun::Run(const Commands& commands) {
-  PlantProject(workspace_.project(), commands.empty() ? 0 : commands.front().salt);
+Status ModelRun::Run() {
+  PlantProject(workspace_.project(), sequence_.salt);
   TRY(OpenLog());
   TRY_ASSIGN(current_, Look());
-  for (const Command& command : commands) {
-    if (operations_ >= kEnoughOperations && steps_ >= 3) break;
+  for (const Command& command : sequence_.commands) {
+    if (operations_ >= sequence_.operations_wanted() && steps_ >= 3) break;
     TRY(RunCommand(command));
   }
   TRY(Unwind());
@@ -69,7 +74,7 @@ Status ModelRun::RunCommand(const Command& command) {
     default:
       break;
   }
-  if (operations_in_step_ >= kMostPerStep) TRY(EndStep());
+  if (operations_in_step_ >= sequence_.most_per_step) TRY(EndStep());
   if (!step_open_) TRY(BeginStep());
   return Act(command);
 }

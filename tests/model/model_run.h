@@ -27,10 +27,10 @@ namespace sandglass::model {
 
 class ModelRun {
  public:
-  ModelRun(const test::TempWorkspace& workspace, Counts& counts, undo::UndoOptions options);
+  ModelRun(const test::TempWorkspace& workspace, Counts& counts, const Sequence& sequence);
 
   // Plants the project, opens the log, runs the commands and unwinds everything at the end. The error says what was wrong.
-  Status Run(const Commands& commands);
+  Status Run();
 
   const Trace& trace() const { return trace_; }
   uint64_t operations() const { return operations_; }
@@ -94,7 +94,7 @@ class ModelRun {
 
   const test::TempWorkspace& workspace_;
   Counts& counts_;
-  const undo::UndoOptions options_;
+  const Sequence& sequence_;
   Trace trace_;
   std::unique_ptr<undo::UndoLog> log_;
   std::optional<ProjectActor> actor_;  // ends before the log that it uses

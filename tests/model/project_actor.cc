@@ -15,8 +15,9 @@ constexpr size_t kMaxKept = 4;
 
 }  // namespace
 
-ProjectActor::ProjectActor(undo::UndoLog& log, const std::string& project, Trace& trace)
-    : ops_(log, project), trace_(trace) {}
+ProjectActor::ProjectActor(undo::UndoLog& log, const std::string& project, uint32_t directories,
+                           Trace& trace)
+    : ops_(log, project), directories_(directories), trace_(trace) {}
 
 ProjectActor::Handler ProjectActor::HandlerOf(Op op) {
   static constexpr std::array<Handler, static_cast<size_t>(Op::kFailing) + 1> kHandlers = {
@@ -40,7 +41,7 @@ ProjectActor::Handler ProjectActor::HandlerOf(Op op) {
 }
 
 Result<Effect> ProjectActor::Apply(const Command& command) {
-  Turn turn{command, Inventory(ops_.root_fd()), Dice(command.salt)};
+  Turn turn{command, Inventory(ops_.root_fd(), directories_), Dice(command.salt)};
   Result<Effect> effect = (this->*HandlerOf(command.op))(turn);
   if (!effect.ok()) {
     return effect.error().WithContext(InfoOf(command.op).name);

@@ -25,7 +25,7 @@ enum class Effect : uint8_t {
 class ProjectActor {
  public:
   // `trace` gets a line per command, for the report of a failure.
-  ProjectActor(undo::UndoLog& log, const std::string& project, Trace& trace);
+  ProjectActor(undo::UndoLog& log, const std::string& project, uint32_t directories, Trace& trace);
 
   // An error means that the interceptor refused what the file system allows, or allowed what it refuses.
   Result<Effect> Apply(const Command& command);
@@ -102,6 +102,7 @@ class ProjectActor {
   void Note(const Command& command, std::string text);
 
   testing::ProjectOps ops_;
+  const uint32_t directories_;
   Trace& trace_;
   std::vector<KeptFile> kept_;
 };

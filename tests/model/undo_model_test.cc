@@ -19,42 +19,42 @@
 namespace sandglass::model {
 namespace {
 
-constexpr size_t kCommandsDrawn = 140;  // more than a sequence needs: some find nothing to act on
+constexpr size_t kCommandsDrawn = 300;  // more than a sequence needs: some find nothing to act on
 constexpr std::chrono::seconds kPatience{120};
 
 // Fewer commands first, then simpler ones.
-rc::Seq<Commands> Shrink(const Commands& commands) {
-  return rc::seq::concat(rc::shrink::removeChunks(commands),
-                         rc::shrink::eachElement(commands, [](const Command& command) {
-                           return rc::seq::fromContainer(Simplify(command));
-                         }));
+rc::Seq<Sequence> Shrink(const Sequence& sequence) {
+  const auto simplify = [](const Command& command) {
+    return rc::seq::fromContainer(Simplify(command));
+  };
+  return rc::seq::map(rc::seq::concat(rc::shrink::removeChunks(sequence.commands),
+                                      rc::shrink::eachElement(sequence.commands, simplify)),
+                      [sequence](Commands commands) {
+                        Sequence shrunk = sequence;
+                        shrunk.commands = std::move(commands);
+                        return shrunk;
+                      });
 }
 
 // Not by RapidCheck's own generators, because these scale with a size that grows from case to case.
-rc::Gen<Commands> AnyCommands() {
+rc::Gen<Sequence> AnySequence() {
   return [](const rc::Random& random, int) {
     rc::Random source(random);
-    Commands commands;
-    for (size_t i = 0; i < kCommandsDrawn; ++i) commands.push_back(CommandFrom(source.next()));
-    return rc::shrinkable::shrinkRecur(commands, &Shrink);
+    Sequence sequence = SequenceFrom(source.next());
+    for (size_t i = 0; i < kCommandsDrawn; ++i)
+      sequence.commands.push_back(CommandFrom(source.next()));
+    return rc::shrinkable::shrinkRecur(sequence, &Shrink);
   };
 }
 
-undo::UndoOptions OptionsFor(const Commands& commands) {
-  undo::UndoOptions options;
-  const bool compress = commands.empty() || commands.front().salt % 2 == 0;
-  options.compression = compress ? undo::Compression::kBackground : undo::Compression::kOff;
-  return options;
-}
-
 std::optional<std::string> Failure(const test::TempWorkspace& workspace, Counts& counts,
-                                   const Commands& commands) {
-  ModelRun run(workspace, counts, OptionsFor(commands));
-  const Status status = run.Run(commands);
+                                   const Sequence& sequence) {
+  ModelRun run(workspace, counts, sequence);
+  const Status status = run.Run();
   if (!status.ok()) {
     return fmt::format("{}\nWhat happened:\n{}", status.error().message(), run.trace().Text());
   }
-  if (commands.size() == kCommandsDrawn) counts.AddSequence(run.operations(), run.steps());
+  if (sequence.commands.size() == kCommandsDrawn) counts.AddSequence(run.operations(), run.steps());
   return std::nullopt;
 }
 
@@ -66,10 +66,10 @@ rc::detail::TestResult CheckSequence(const Settings& settings, uint64_t seed, Co
   params.maxSuccess = 1;
   return rc::detail::checkTestable(
       [&] {
-        const Commands commands = *AnyCommands();
+        const Sequence sequence = *AnySequence();
         const test::TempWorkspace workspace;
         const auto failure =
-            RunIsolated([&] { return Failure(workspace, counts, commands); }, kPatience);
+            RunIsolated([&] { return Failure(workspace, counts, sequence); }, kPatience);
         if (failure) RC_FAIL(*failure);
       },
       rc::detail::TestMetadata{}, params);

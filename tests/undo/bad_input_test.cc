@@ -403,7 +403,7 @@ TEST_F(UndoBadPlace, ASubmountInsideTheProjectIsNeitherCapturedNorChanged) {
     EXPECT_OK(log().CloseStep());
     RollBack();
     ExpectTree(before);
-    EXPECT_EQ(workspace().ReadFile("mnt/foreign.txt"), "on another file system");
+    EXPECT_EQ(Content("mnt/foreign.txt"), "on another file system");
   });
 }
 

@@ -46,7 +46,7 @@ class UndoCapture : public UndoTest {
   Fd OpenPlain(std::string_view path, int flags) const {
     return Fd(MustCall(::open(workspace().Path(path).c_str(), flags | O_CLOEXEC, 0644), "open"));
   }
-  ino_t InodeOf(std::string_view path) const { return workspace().Stat(path).st_ino; }
+  ino_t InodeOf(std::string_view path) const { return StatOf(path).st_ino; }
   std::string ReadThrough(int fd, uint64_t offset, size_t size) const {
     std::string bytes(size, '\0');
     const ssize_t got = ::pread(fd, bytes.data(), size, static_cast<off_t>(offset));
@@ -310,8 +310,8 @@ TEST_F(UndoCapture, TruncatingABigFileThatNobodyHasOpenMovesItsInode) {
   const ino_t inode = InodeOf("big.bin");
   ExpectCheapAndExact(kMiB, [&] {
     EXPECT_OK(ops().Overwrite("big.bin", "short"));
-    EXPECT_EQ(workspace().ReadFile("big.bin"), "short");
-    EXPECT_EQ(workspace().Stat("big.bin").st_mode & 07777, 0644u);
+    EXPECT_EQ(Content("big.bin"), "short");
+    EXPECT_EQ(StatOf("big.bin").st_mode & 07777, 0644u);
   });
   EXPECT_EQ(InodeOf("big.bin"), inode);
   EXPECT_GE(log().stats().inode_move + log().stats().reflink, 1u);
@@ -353,7 +353,7 @@ TEST_F(UndoCapture, TruncatingABigFileWithTwoNamesCopiesIt) {
   before_ = Snapshot();
   InStep([&] {
     EXPECT_OK(ops().Overwrite("big.bin", "short"));
-    EXPECT_EQ(workspace().ReadFile("second.bin"), "short");
+    EXPECT_EQ(Content("second.bin"), "short");
   });
   RollBack();
   ExpectTree(before_);
@@ -398,7 +398,7 @@ TEST_F(UndoCapture, ACopyForAnOpenThatChangedSomethingIsKept) {
 }
 
 TEST_F(UndoCapture, AWriteThatKeepsSizeAndMtimeIsNoticed) {
-  const struct stat st = workspace().Stat("small.txt");
+  const struct stat st = StatOf("small.txt");
   const StepId step = InStep([&] {
     Result<Fd> file = ops().OpenFile("small.txt", O_RDWR, WriteVisibility::kUnseen);
     ASSERT_OK(file);

@@ -73,9 +73,9 @@ TEST_F(UndoConflict, AnEditInPlaceIsFoundAfterReopening) {
 
 TEST_F(UndoConflict, AnEditThatKeepsSizeAndMtimeIsFound) {
   InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "by the step")); });
-  const struct stat st = workspace().Stat("small.txt");
+  const struct stat st = StatOf("small.txt");
   workspace().WriteFile("small.txt", "by a human.");
-  ASSERT_EQ(workspace().Stat("small.txt").st_size, st.st_size);
+  ASSERT_EQ(StatOf("small.txt").st_size, st.st_size);
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, st.st_mtim};
   MustCall(::utimensat(AT_FDCWD, workspace().Path("small.txt").c_str(), times, 0), "utimens");
   ExpectRefused({"edited small.txt"});
@@ -143,16 +143,16 @@ TEST_F(UndoConflict, EditsElsewhereAreNoConflictAndStay) {
   workspace().WriteFile("medium.txt", "person");
   workspace().WriteFile("src/notes.txt", "person");
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
-  EXPECT_EQ(workspace().ReadFile("src/main.rs"), "fn main() {}");
-  EXPECT_EQ(workspace().ReadFile("medium.txt"), "person");
-  EXPECT_EQ(workspace().ReadFile("src/notes.txt"), "person");
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_EQ(Content("src/main.rs"), "fn main() {}");
+  EXPECT_EQ(Content("medium.txt"), "person");
+  EXPECT_EQ(Content("src/notes.txt"), "person");
 }
 
 TEST_F(UndoConflict, ReadingIsNoEdit) {
   const TreeSnapshot before = Snapshot();
   InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "step")); });
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "step");
+  EXPECT_EQ(Content("small.txt"), "step");
   const Fd opened_for_writing(
       MustCall(::open(workspace().Path("small.txt").c_str(), O_RDWR | O_CLOEXEC), "open"));
   RollBack();
@@ -168,7 +168,7 @@ TEST_F(UndoConflict, WhatAPersonPutIntoACreatedDirectoryIsKeptAndReported) {
   });
   workspace().WriteFile("made/deep/notes.txt", "person");
   const RewindReport report = RollBack();
-  EXPECT_EQ(workspace().ReadFile("made/deep/notes.txt"), "person");
+  EXPECT_EQ(Content("made/deep/notes.txt"), "person");
   EXPECT_FALSE(workspace().Exists("made/deep/step.txt"));
   EXPECT_FALSE(workspace().Exists("made/step.txt"));
   EXPECT_THAT(report.kept, Contains("made/deep"));
@@ -185,7 +185,7 @@ TEST_F(UndoConflict, AStepAfterSuchARollbackStillWorks) {
     EXPECT_OK(ops().Overwrite("made/notes.txt", "step"));
     EXPECT_OK(ops().WriteNew("made/step.txt", "step again"));
   });
-  EXPECT_EQ(workspace().ReadFile("made/notes.txt"), "person");
+  EXPECT_EQ(Content("made/notes.txt"), "person");
 }
 
 TEST_F(UndoConflict, AnEditBetweenTwoStepsBlocksTheOlderOneOnly) {
@@ -195,7 +195,7 @@ TEST_F(UndoConflict, AnEditBetweenTwoStepsBlocksTheOlderOneOnly) {
   InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "step 2")); });
   ExpectRefusedFor("small.txt", 2);
   RollBack(1);
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "person");
+  EXPECT_EQ(Content("small.txt"), "person");
   ExpectTree(between);
   ExpectRefusedFor("small.txt", 1);
 }
@@ -205,7 +205,7 @@ TEST_F(UndoConflict, AReplacementBetweenTwoStepsBlocksTheOlderOne) {
   ReplaceFile("small.txt", "person");
   InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "step 2")); });
   RollBack(1);
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "person");
+  EXPECT_EQ(Content("small.txt"), "person");
   ExpectRefusedFor("small.txt", 1);
 }
 
@@ -214,8 +214,8 @@ TEST_F(UndoConflict, AnEditBetweenTwoStepsOnDifferentFilesBlocksNothingElse) {
   workspace().WriteFile("medium.txt", "person");
   InStep([&] { EXPECT_OK(ops().Overwrite("run.sh", "step 2")); });
   RollBack(2);
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
-  EXPECT_EQ(workspace().ReadFile("medium.txt"), "person");
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_EQ(Content("medium.txt"), "person");
 }
 
 // Force.
@@ -234,8 +234,7 @@ TEST_F(UndoConflict, WhatForceOverwroteComesBackByRedo) {
   workspace().WriteFile("small.txt", "person");
   RollBack(1, Force::kYes);
   RedoSteps();
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "person")
-      << "redo restores what the rollback replaced";
+  EXPECT_EQ(Content("small.txt"), "person") << "redo restores what the rollback replaced";
 }
 
 TEST_F(UndoConflict, ForceNeverDeletesWhatWasNotRecorded) {
@@ -249,12 +248,12 @@ TEST_F(UndoConflict, ForceNeverDeletesWhatWasNotRecorded) {
   workspace().WriteFile("made/notes.txt", "a person's own file");
   ReplaceFile("medium.txt", "a person's own file");
   const RewindReport report = RollBack(1, Force::kYes);
-  EXPECT_EQ(workspace().ReadFile("made/notes.txt"), "a person's own file");
+  EXPECT_EQ(Content("made/notes.txt"), "a person's own file");
   EXPECT_THAT(report.kept, Contains("made"));
 
   // Whatever became of the names, the content is still somewhere: in the project or one redo away.
   const auto holds_it = [&](const char* path) {
-    return workspace().Exists(path) && workspace().ReadFile(path) == "a person's own file";
+    return workspace().Exists(path) && Content(path) == "a person's own file";
   };
   const bool small_kept = holds_it("small.txt");
   const bool medium_kept = holds_it("medium.txt");
@@ -270,7 +269,7 @@ TEST_F(UndoConflict, ForceOnACreatedFileThatWasEditedIsRedoable) {
   RollBack(1, Force::kYes);
   EXPECT_FALSE(workspace().Exists("new.txt"));
   RedoSteps();
-  EXPECT_EQ(workspace().ReadFile("new.txt"), "person");
+  EXPECT_EQ(Content("new.txt"), "person");
 }
 
 TEST_F(UndoConflict, ADirectoryThatBecameAFileIsAConflict) {
@@ -281,7 +280,7 @@ TEST_F(UndoConflict, ADirectoryThatBecameAFileIsAConflict) {
   const TreeSnapshot now = Snapshot();
   EXPECT_CODE(log().Rollback(1), Code::kConflict);
   ExpectTree(now);
-  EXPECT_EQ(workspace().ReadFile("src/components"), "a file now");
+  EXPECT_EQ(Content("src/components"), "a file now");
 }
 
 TEST_F(UndoConflict, AParentDirectoryThatIsGoneIsAConflict) {
@@ -299,7 +298,7 @@ TEST_F(UndoConflict, AbortingAStepKeepsWhatAPersonDidMeanwhile) {
   workspace().WriteFile("made/notes.txt", "person");
   Result<RewindReport> report = log().AbortStep();
   ASSERT_OK(report);
-  EXPECT_EQ(workspace().ReadFile("made/notes.txt"), "person");
+  EXPECT_EQ(Content("made/notes.txt"), "person");
   EXPECT_FALSE(workspace().Exists("made/step.txt"));
 }
 
@@ -307,7 +306,7 @@ TEST_F(UndoConflict, APersonsNewHardLinkToAChangedFileIsNoReasonToLoseIt) {
   InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "step")); });
   TreeBuilder(workspace().project()).Link("new.txt", "kept_link.txt");
   const Result<RewindReport> rolled_back = log().Rollback(1);
-  EXPECT_EQ(workspace().ReadFile("kept_link.txt"), "step") << "that name was never recorded";
+  EXPECT_EQ(Content("kept_link.txt"), "step") << "that name was never recorded";
   if (!rolled_back.ok()) EXPECT_CODE(rolled_back, Code::kConflict);
 }
 

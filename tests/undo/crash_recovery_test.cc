@@ -183,7 +183,7 @@ TEST_F(UndoRecovery, CR_02_AFailedCaptureRefusesTheOperationAndTheStepStaysExact
     EXPECT_CODE(ops().WriteAt("big.bin", 100, "never", WriteVisibility::kUnseen), Code::kNoSpace);
     EXPECT_CODE(ops().Overwrite("big.bin", "never"), Code::kNoSpace);
     EXPECT_CODE(ops().Unlink("big.bin"), Code::kNoSpace);
-    EXPECT_EQ(workspace().Stat("big.bin").st_size, 24 << 20);
+    EXPECT_EQ(StatOf("big.bin").st_size, 24 << 20);
     EXPECT_OK(ops().WriteNew("new.txt", "the step goes on"));
     EXPECT_OK(log().CloseStep());
     EXPECT_THAT(ChangeLines(StepId{1}), ElementsAre("created new.txt", "modified small.txt"));
@@ -303,8 +303,8 @@ TEST_P(UndoTruncatedJournal, CR_04_ATruncatedJournalRestoresWhatItStillKnows) {
     }
   }
   const TreeSnapshot now = Snapshot();
-  EXPECT_THAT(workspace().ReadFile("small.txt"), ::testing::AnyOf("hello world", "new"));
-  EXPECT_THAT(workspace().ReadFile("run.sh"), ::testing::AnyOf("#!/bin/sh\necho ok", "new too"));
+  EXPECT_THAT(Content("small.txt"), ::testing::AnyOf("hello world", "new"));
+  EXPECT_THAT(Content("run.sh"), ::testing::AnyOf("#!/bin/sh\necho ok", "new too"));
   for (const char* deleted : {"medium.txt", "src/main.rs"}) {
     if (workspace().Exists(deleted))
       EXPECT_EQ(now.Find(deleted)->content, before.Find(deleted)->content) << deleted;
@@ -428,11 +428,10 @@ TEST_F(UndoRecovery, WhatAPersonChangedAfterTheCrashIsKeptAndReported) {
   OpenLog();
   const RewindReport& report = log().recovery().rewind;
   EXPECT_TRUE(log().recovery().recovered);
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "by a person");
-  EXPECT_EQ(workspace().ReadFile("made/notes.txt"), "by a person");
-  EXPECT_EQ(workspace().ReadFile("run.sh"), "by a person");
-  EXPECT_EQ(workspace().ReadFile("medium.txt"), std::string(4096, 'x'))
-      << "the rest is rolled back";
+  EXPECT_EQ(Content("small.txt"), "by a person");
+  EXPECT_EQ(Content("made/notes.txt"), "by a person");
+  EXPECT_EQ(Content("run.sh"), "by a person");
+  EXPECT_EQ(Content("medium.txt"), std::string(4096, 'x')) << "the rest is rolled back";
   EXPECT_FALSE(workspace().Exists("made/file.txt"));
   EXPECT_TRUE(HasConflict(report.conflicts, ConflictKind::kEdited, "small.txt"));
   EXPECT_TRUE(HasConflict(report.conflicts, ConflictKind::kOccupied, "run.sh"))

@@ -202,7 +202,7 @@ TEST_F(UndoGarbageStore, StrangeFilesInTheStoreAreLeftOutOfIt) {
   ASSERT_FALSE(Steps().empty());
   EXPECT_EQ(Steps().back().id, StepId{1});
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
+  EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
 TEST_F(UndoGarbageStore, AFolderThatIsNoStoreIsNotTakenForOne) {

@@ -54,7 +54,7 @@ TEST_F(UndoGitignore, GI_02_AChangeToAnIgnoredFileIsNeitherCapturedNorRecorded) 
   EXPECT_THAT(ChangeLines(step), ElementsAre("modified app.txt"));
   EXPECT_LT(InfoOf(step).copied_bytes, 1000u) << "no preimage of the log";
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("app.log"), "new");
+  EXPECT_EQ(Content("app.log"), "new");
   ExpectTreeBut(before, {"app.log"});
 }
 
@@ -101,11 +101,11 @@ TEST_F(UndoGitignore, GI_04_ANestedGitignoreCountsBelowItsDirectoryOnly) {
   });
   EXPECT_THAT(ChangeLines(step), ElementsAre("modified data", "modified sub/deep/anchored"));
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("data"), "old");
-  EXPECT_EQ(workspace().ReadFile("sub/data"), "new");
-  EXPECT_EQ(workspace().ReadFile("sub/deep/data"), "new");
-  EXPECT_EQ(workspace().ReadFile("sub/anchored"), "new");
-  EXPECT_EQ(workspace().ReadFile("sub/deep/anchored"), "old");
+  EXPECT_EQ(Content("data"), "old");
+  EXPECT_EQ(Content("sub/data"), "new");
+  EXPECT_EQ(Content("sub/deep/data"), "new");
+  EXPECT_EQ(Content("sub/anchored"), "new");
+  EXPECT_EQ(Content("sub/deep/anchored"), "old");
 }
 
 TEST_F(UndoGitignore, GI_05_GitInfoExcludeCounts) {
@@ -129,7 +129,7 @@ TEST_F(UndoGitignore, GI_05_TheRepositoryItselfIsNeverIgnored) {
       InStep([&] { EXPECT_OK(ops().Overwrite(".git/HEAD", "ref: refs/heads/other\n")); });
   EXPECT_THAT(ChangeLines(step), ElementsAre("modified .git/HEAD"));
   RollBack();
-  EXPECT_EQ(workspace().ReadFile(".git/HEAD"), "ref: refs/heads/main\n");
+  EXPECT_EQ(Content(".git/HEAD"), "ref: refs/heads/main\n");
 }
 
 TEST_F(UndoGitignore, GI_06_ANegatedPatternIsKept) {
@@ -145,9 +145,9 @@ TEST_F(UndoGitignore, GI_06_ANegatedPatternIsKept) {
   });
   EXPECT_THAT(ChangeLines(step), ElementsAre("deleted sub/keep.log", "modified keep.log"));
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("drop.log"), "new");
-  EXPECT_EQ(workspace().ReadFile("keep.log"), "old");
-  EXPECT_EQ(workspace().ReadFile("sub/keep.log"), "old");
+  EXPECT_EQ(Content("drop.log"), "new");
+  EXPECT_EQ(Content("keep.log"), "old");
+  EXPECT_EQ(Content("sub/keep.log"), "old");
 }
 
 TEST_F(UndoGitignore, GI_07_EverythingBelowAnIgnoredDirectoryIsLeftOut) {
@@ -170,7 +170,7 @@ TEST_F(UndoGitignore, GI_07_EverythingBelowAnIgnoredDirectoryIsLeftOut) {
   RollBack();
   EXPECT_TRUE(workspace().Exists("build/new/out.o"));
   EXPECT_FALSE(workspace().Exists("build/out.o"));
-  EXPECT_EQ(workspace().ReadFile("src/build.cc"), "old");
+  EXPECT_EQ(Content("src/build.cc"), "old");
   ExpectTreeBut(before, {"build", ""});
 }
 
@@ -189,7 +189,7 @@ TEST_F(UndoGitignore, GI_08_AKeptFileRenamedToAnIgnoredNameComesBack) {
   const TreeSnapshot before = Snapshot();
   InStep([&] { EXPECT_OK(ops().Rename("config.toml", "config.toml.bak")); });
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("config.toml"), "precious");
+  EXPECT_EQ(Content("config.toml"), "precious");
   ExpectTree(before);
 }
 
@@ -202,9 +202,9 @@ TEST_F(UndoGitignore, GI_08_AnIgnoredFileRenamedOverAKeptOneIsTakenBack) {
     EXPECT_OK(ops().WriteNew("document.txt.tmp", "new text"));
     EXPECT_OK(ops().Rename("document.txt.tmp", "document.txt"));
   });
-  EXPECT_EQ(workspace().ReadFile("document.txt"), "new text");
+  EXPECT_EQ(Content("document.txt"), "new text");
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("document.txt"), "old text");
+  EXPECT_EQ(Content("document.txt"), "old text");
 }
 
 TEST_F(UndoGitignore, GI_08_AnIgnoredFileRenamedToAKeptNameIsNotLostByARollback) {
@@ -213,10 +213,8 @@ TEST_F(UndoGitignore, GI_08_AnIgnoredFileRenamedToAKeptNameIsNotLostByARollback)
   Start();
   InStep([&] { EXPECT_OK(ops().Rename("app.log", "report.txt")); });
   RollBack();
-  const bool at_old =
-      workspace().Exists("app.log") && workspace().ReadFile("app.log") == "only copy";
-  const bool at_new =
-      workspace().Exists("report.txt") && workspace().ReadFile("report.txt") == "only copy";
+  const bool at_old = workspace().Exists("app.log") && Content("app.log") == "only copy";
+  const bool at_new = workspace().Exists("report.txt") && Content("report.txt") == "only copy";
   EXPECT_TRUE(at_old || at_new);
 }
 
@@ -237,7 +235,7 @@ TEST_F(UndoGitignore, AnIgnoredFileDeletedWithItsKeptDirectoryDoesNotDisturbTheR
   Start();
   InStep([&] { EXPECT_OK(ops().RemoveTree("lib")); });
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("lib/code.c"), "kept");
+  EXPECT_EQ(Content("lib/code.c"), "kept");
   EXPECT_FALSE(workspace().Exists("lib/code.o"));
 }
 

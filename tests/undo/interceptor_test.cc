@@ -26,10 +26,10 @@ constexpr WriteVisibility kBothVisibilities[] = {WriteVisibility::kUnseen,
 class UndoInterceptor : public UndoTest {
  protected:
   int64_t MtimeOf(std::string_view path) const {
-    const struct stat st = workspace().Stat(path);
+    const struct stat st = StatOf(path);
     return st.st_mtim.tv_sec * 1'000'000'000LL + st.st_mtim.tv_nsec;
   }
-  ino_t InodeOf(std::string_view path) const { return workspace().Stat(path).st_ino; }
+  ino_t InodeOf(std::string_view path) const { return StatOf(path).st_ino; }
 
   // Files of 4 KiB that differ, so that a step can touch many bytes in small pieces.
   void WriteManySmallFiles(int count) const {
@@ -54,7 +54,7 @@ TEST_F(UndoInterceptor, UI_01_WritingTheSameFileThreeTimesKeepsOnePreimage) {
   });
   EXPECT_THAT(ChangeLines(step), ElementsAre("modified medium.txt"));
   EXPECT_LE(InfoOf(step).copied_bytes, 4096u);
-  EXPECT_EQ(workspace().ReadFile("medium.txt").substr(0, 6), "thirdd");
+  EXPECT_EQ(Content("medium.txt").substr(0, 6), "thirdd");
   RollBack();
   ExpectTree(before);
 }
@@ -77,7 +77,7 @@ TEST_F(UndoInterceptor, UI_02_RollbackRemovesACreatedFileAndRestoresTheParentsMt
   const int64_t parent_mtime = MtimeOf("src");
   const TreeSnapshot before = Snapshot();
   const StepId step = InStep([&] { EXPECT_OK(ops().WriteNew("src/new.txt", "content")); });
-  EXPECT_EQ(workspace().ReadFile("src/new.txt"), "content");
+  EXPECT_EQ(Content("src/new.txt"), "content");
   EXPECT_NE(MtimeOf("src"), parent_mtime);
   EXPECT_THAT(ChangeLines(step), ElementsAre("created src/new.txt"));
   EXPECT_EQ(InfoOf(step).copied_bytes, 0u) << "what was born in the step needs no content";
@@ -111,8 +111,8 @@ TEST_F(UndoInterceptor, UI_04_RollbackRestoresADeletedFileWithItsMetadata) {
   EXPECT_FALSE(workspace().Exists("tool"));
   EXPECT_THAT(ChangeLines(step), ElementsAre("deleted tool"));
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("tool"), "#!/bin/sh");
-  EXPECT_EQ(workspace().Stat("tool").st_mode & 07777, 04751u);
+  EXPECT_EQ(Content("tool"), "#!/bin/sh");
+  EXPECT_EQ(StatOf("tool").st_mode & 07777, 04751u);
   ExpectTree(before);
 }
 
@@ -151,7 +151,7 @@ TEST_F(UndoInterceptor, UI_07_RollbackOfARenameOverRestoresBothFiles) {
   const ino_t inode_a = InodeOf("a.txt");
   const TreeSnapshot before = Snapshot();
   InStep([&] { EXPECT_OK(ops().Rename("a.txt", "b.txt")); });
-  EXPECT_EQ(workspace().ReadFile("b.txt"), "content of a");
+  EXPECT_EQ(Content("b.txt"), "content of a");
   EXPECT_FALSE(workspace().Exists("a.txt"));
   RollBack();
   EXPECT_EQ(InodeOf("a.txt"), inode_a) << "a rename is taken back by a rename";
@@ -196,7 +196,7 @@ TEST_F(UndoInterceptor, UI_09_OpeningWithTruncationCapturesTheOldContentFirst) {
     InStep([&] {
       Result<Fd> file = ops().OpenFile(path, O_WRONLY | O_TRUNC, WriteVisibility::kUnseen);
       ASSERT_OK(file);
-      EXPECT_EQ(workspace().Stat(path).st_size, 0);
+      EXPECT_EQ(StatOf(path).st_size, 0);
     });
     RollBack();
     ExpectTree(before);
@@ -213,7 +213,7 @@ TEST_F(UndoInterceptor, UI_09_CreatOfAnExistingFileIsAModificationAndOfANewOneAC
   });
   EXPECT_THAT(ChangeLines(step), ElementsAre("created fresh.txt", "modified small.txt"));
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
+  EXPECT_EQ(Content("small.txt"), "hello world");
   EXPECT_FALSE(workspace().Exists("fresh.txt"));
 }
 
@@ -269,7 +269,7 @@ TEST_F(UndoInterceptor, UI_14_RollbackRestoresTheSizeAfterFallocate) {
     EXPECT_OK(ops().Fallocate("small.txt", 0, 100'000));
     EXPECT_OK(ops().Fallocate("large.bin", 900'000, 300'000));
   });
-  EXPECT_EQ(workspace().Stat("small.txt").st_size, 11);
+  EXPECT_EQ(StatOf("small.txt").st_size, 11);
 }
 
 TEST_F(UndoInterceptor, UI_14_RollbackFillsAPunchedHole) {
@@ -293,7 +293,7 @@ TEST_F(UndoInterceptor, UI_16_RollingBackOneOfTwoStepsLeavesTheFirst) {
   const TreeSnapshot after_first = Snapshot();
   InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "after step 2")); });
   RollBack(1);
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "after step 1");
+  EXPECT_EQ(Content("small.txt"), "after step 1");
   ExpectTree(after_first);
   EXPECT_THAT(Steps(), SizeIs(1)) << "rollback pops";
   RollBack(1);
@@ -361,7 +361,7 @@ TEST_F(UndoInterceptor, UI_17_ARefusedOversizeOperationChangesNothingAndTheStepS
       const Status changed = ops().WriteAt(path, 0, "changed", WriteVisibility::kUnseen);
       if (changed.ok()) continue;
       EXPECT_CODE(changed, Code::kLimit);
-      EXPECT_EQ(workspace().ReadFile(path), Noise(4096, i));
+      EXPECT_EQ(Content(path), Noise(4096, i));
       ++refused;
     }
     EXPECT_GT(refused, 20);
@@ -390,7 +390,7 @@ TEST_F(UndoInterceptor, UI_18_TheOldestStepIsEvictedWhenThereAreTooMany) {
   ASSERT_THAT(Steps(), SizeIs(3));
   EXPECT_EQ(Steps().front().id, StepId{3});
   RollBack(3);
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "content 1");
+  EXPECT_EQ(Content("small.txt"), "content 1");
   EXPECT_CODE(log().Rollback(1), Code::kNotFound);
 }
 
@@ -426,7 +426,7 @@ TEST_F(UndoInterceptor, UI_19_TheOldestStepsAreEvictedUntilTheCopiedBytesFit) {
   EXPECT_GE(copied, 80u * 1024) << "no more is evicted than needed";
   RollBack(2);
   for (int i = 40; i < 60; ++i) {
-    EXPECT_EQ(workspace().ReadFile(fmt::format("many/{:03}.txt", i)), Noise(4096, i)) << i;
+    EXPECT_EQ(Content(fmt::format("many/{:03}.txt", i)), Noise(4096, i)) << i;
   }
 }
 
@@ -490,7 +490,7 @@ TEST_F(UndoInterceptor, UI_21_AnAmbientStepClosesAfterInactivityAndTheNextWriteO
   ASSERT_THAT(Steps(), SizeIs(2));
   EXPECT_EQ(Steps()[1].id, StepId{-2});
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "one");
+  EXPECT_EQ(Content("small.txt"), "one");
 }
 
 TEST_F(UndoInterceptor, UI_21_AnAmbientStepThatNeverRestsIsClosedAfterAMinute) {
@@ -689,7 +689,7 @@ TEST_F(UndoInterceptor, DeletingAndRecreatingOneNameManyTimesKeepsTheFirst) {
       EXPECT_OK(ops().WriteNew("small.txt", fmt::format("version {}", i)));
     }
   });
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
+  EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
 TEST_F(UndoInterceptor, AnInodeNumberUsedAgainDoesNotConfuseIdentities) {

@@ -287,7 +287,7 @@ TEST_P(UndoMetadataForAll, SparseFilesStaySparse) {
         EXPECT_OK(ops().WriteAt("grown", kSize + 1000, "more", WriteVisibility::kAnnounced));
       });
   for (const char* path : {"truncated", "overwritten", "in_place", "deleted", "grown"}) {
-    EXPECT_LT(workspace().Stat(path).st_blocks * 512, 4 << 20) << path;
+    EXPECT_LT(StatOf(path).st_blocks * 512, 4 << 20) << path;
   }
 }
 
@@ -588,7 +588,7 @@ TEST_F(UndoForeignFiles, AnothersFileIsDeletedAndComesBackWithItsOwner) {
 }
 
 TEST_F(UndoForeignFiles, AnothersFileIsWrittenAndComesBackInPlace) {
-  const ino_t inode = workspace().Stat("shared").st_ino;
+  const ino_t inode = StatOf("shared").st_ino;
   const TreeSnapshot before = Snapshot();
   Fork([&] {
     OpenLog();
@@ -600,7 +600,7 @@ TEST_F(UndoForeignFiles, AnothersFileIsWrittenAndComesBackInPlace) {
     if (written.ok()) RollBack();
   });
   ExpectTree(before);
-  EXPECT_EQ(workspace().Stat("shared").st_ino, inode);
+  EXPECT_EQ(StatOf("shared").st_ino, inode);
 }
 
 TEST_F(UndoForeignFiles, WhatTheUserCouldNotRestoreIsRefusedAndStays) {

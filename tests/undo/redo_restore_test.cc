@@ -110,7 +110,7 @@ TEST_F(UndoRedo, RedoStopsAtAnEditAndTouchesNothing) {
   EXPECT_TRUE(HasConflict(plan->conflicts, ConflictKind::kEdited, "small.txt"));
   EXPECT_EQ(log().redo_depth(), 1u);
   RedoSteps(1, Force::kYes);
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "round 1");
+  EXPECT_EQ(Content("small.txt"), "round 1");
   ExpectTree(after);
 }
 
@@ -119,7 +119,7 @@ TEST_F(UndoRedo, RedoDoesNotOverwriteAFileThatAppearedMeanwhile) {
   RollBack();
   workspace().WriteFile("new.txt", "a person's");
   EXPECT_CODE(log().Redo(1), Code::kConflict);
-  EXPECT_EQ(workspace().ReadFile("new.txt"), "a person's");
+  EXPECT_EQ(Content("new.txt"), "a person's");
 }
 
 TEST_F(UndoRedo, RedoOfADeletionDeletesAgainAndComesBackAgain) {
@@ -173,10 +173,10 @@ TEST_F(UndoRestore, ASingleFileComesBackAndTheRestOfTheStepStays) {
     EXPECT_OK(ops().Unlink("run.sh"));
   });
   EXPECT_OK(Restore(step, {"small.txt"}));
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
-  EXPECT_EQ(workspace().ReadFile("medium.txt"), "changed");
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_EQ(Content("medium.txt"), "changed");
   EXPECT_OK(Restore(step, {"run.sh"}));
-  EXPECT_EQ(workspace().Stat("run.sh").st_mode & 07777, 0755u);
+  EXPECT_EQ(StatOf("run.sh").st_mode & 07777, 0755u);
   const TreeSnapshot now = Snapshot();
   EXPECT_EQ(now.Find("small.txt")->mtime, before.Find("small.txt")->mtime);
   EXPECT_EQ(now.Find("run.sh")->mtime, before.Find("run.sh")->mtime);
@@ -202,15 +202,15 @@ TEST_F(UndoRestore, AFolderComesBackWithAllBelow) {
     EXPECT_OK(ops().Unlink("small.txt"));
   });
   EXPECT_OK(Restore(step, {"src"}));
-  EXPECT_EQ(workspace().ReadFile("src/main.rs"), "fn main() {}");
-  EXPECT_EQ(workspace().ReadFile("src/components/app.rs"), "pub struct App;");
+  EXPECT_EQ(Content("src/main.rs"), "fn main() {}");
+  EXPECT_EQ(Content("src/components/app.rs"), "pub struct App;");
   EXPECT_FALSE(workspace().Exists("small.txt"));
 }
 
 TEST_F(UndoRestore, AFileComesBackEvenWhenItsFolderIsGone) {
   const StepId step = InStep([&] { EXPECT_OK(ops().RemoveTree("src")); });
   EXPECT_OK(Restore(step, {"src/components/app.rs"}));
-  EXPECT_EQ(workspace().ReadFile("src/components/app.rs"), "pub struct App;");
+  EXPECT_EQ(Content("src/components/app.rs"), "pub struct App;");
   EXPECT_FALSE(workspace().Exists("src/main.rs"));
 }
 
@@ -219,10 +219,10 @@ TEST_F(UndoRestore, AnOlderStepsStateCanBeFetchedOverNewerOnes) {
   const StepId second = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "2")); });
   InStep([&] { EXPECT_OK(ops().Overwrite("medium.txt", "3")); });
   EXPECT_OK(Restore(second, {"small.txt"}));
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "1");
+  EXPECT_EQ(Content("small.txt"), "1");
   EXPECT_OK(Restore(first, {"small.txt"}));
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
-  EXPECT_EQ(workspace().ReadFile("medium.txt"), "3");
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_EQ(Content("medium.txt"), "3");
 }
 
 TEST_F(UndoRestore, APathThatDidNotExistBeforeTheStepIsRemoved) {
@@ -234,18 +234,18 @@ TEST_F(UndoRestore, APathThatDidNotExistBeforeTheStepIsRemoved) {
   EXPECT_FALSE(workspace().Exists("new.txt"));
   EXPECT_TRUE(workspace().Exists("other.txt"));
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("new.txt"), "new");
+  EXPECT_EQ(Content("new.txt"), "new");
 }
 
 TEST_F(UndoRestore, AnEditInTheWayIsAConflictAndForceKeepsItUndoable) {
   const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
   workspace().WriteFile("small.txt", "a person's");
   EXPECT_CODE(Restore(step, {"small.txt"}), Code::kConflict);
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "a person's");
+  EXPECT_EQ(Content("small.txt"), "a person's");
   EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
+  EXPECT_EQ(Content("small.txt"), "hello world");
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "a person's")
+  EXPECT_EQ(Content("small.txt"), "a person's")
       << "a restore is a step: even a forced one loses nothing";
 }
 
@@ -377,7 +377,7 @@ TEST_F(UndoShow, AFileRenamedAndChangedIsBoth) {
   });
   EXPECT_THAT(ChangeLines(step), Contains("renamed small.txt -> renamed.txt"));
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
+  EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
 TEST_F(UndoShow, TheDiffIsUnified) {
@@ -434,7 +434,7 @@ TEST_F(UndoShow, AReaderWorksWhileTheStoreIsOwned) {
   });
   EXPECT_OK(log().CloseStep());
   RollBack(2);
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
+  EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
 TEST_F(UndoShow, AReaderChangesNothingInTheStore) {

@@ -167,7 +167,7 @@ TEST_F(UndoSafeguard, SG_04_WithNobodyToAskTheAnswerIsNo) {
 TEST_F(UndoSafeguard, SG_05_OverwritingALargeFileAsks) {
   bool intact_when_asked = false;
   ScriptedHandler handler(Decision::kDeny, [&](const SafeguardQuestion&) {
-    intact_when_asked = workspace().ReadFile("large.bin") == std::string(1'000'000, '\xAB');
+    intact_when_asked = Content("large.bin") == std::string(1'000'000, '\xAB');
   });
   options_.safeguard_handler = &handler;
   options_.safeguards.overwrite_bytes = 100'000;
@@ -220,9 +220,8 @@ TEST_F(UndoSafeguard, SG_05_AFileBornInTheStepMayBeOverwritten) {
 
 TEST_F(UndoSafeguard, SG_06_RenamingOverAnExistingFileAsks) {
   std::string target_when_asked;
-  ScriptedHandler handler(Decision::kDeny, [&](const SafeguardQuestion&) {
-    target_when_asked = workspace().ReadFile("b.txt");
-  });
+  ScriptedHandler handler(Decision::kDeny,
+                          [&](const SafeguardQuestion&) { target_when_asked = Content("b.txt"); });
   options_.safeguard_handler = &handler;
   options_.safeguards.rename_over_count = 1;
   StartWith(test::RenameTree);
@@ -356,7 +355,7 @@ TEST_F(UndoLimitSafeguard, AnOversizedStepAsksAndWithANoItIsRolledBack) {
   EXPECT_LT(changed, 30);
   EXPECT_EQ(log().open_step(), std::nullopt);
   for (int i = 0; i < 30; ++i) {
-    EXPECT_EQ(workspace().ReadFile(fmt::format("{:02}.txt", i)), Noise(4096, i));
+    EXPECT_EQ(Content(fmt::format("{:02}.txt", i)), Noise(4096, i));
   }
 }
 

@@ -237,7 +237,7 @@ TEST_F(UndoStore, UL_05_DiscardRefusesAStoreInUse) {
   InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "x")); });
   EXPECT_CODE(UndoLog::Discard(paths()), Code::kLocked);
   RollBack();
-  EXPECT_EQ(workspace().ReadFile("small.txt"), "hello world");
+  EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
 TEST_F(UndoStore, UL_06_ATruncatedManifestIsAnErrorOfThatStepOnly) {

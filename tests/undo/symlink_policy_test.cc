@@ -87,7 +87,7 @@ TEST_F(UndoSymlinks, SY_03_IgnoreRecordsNoCreatedSymlink) {
   EXPECT_THAT(ChangeLines(step), ElementsAre("modified plain.txt"));
   RollBack();
   EXPECT_EQ(Target("dir/created"), "plain.txt");
-  EXPECT_EQ(workspace().ReadFile("plain.txt"), "plain");
+  EXPECT_EQ(Content("plain.txt"), "plain");
 }
 
 TEST_F(UndoSymlinks, SY_04_IgnoreLeavesDeletedAndReplacedSymlinksAsTheyAre) {
@@ -98,7 +98,7 @@ TEST_F(UndoSymlinks, SY_04_IgnoreLeavesDeletedAndReplacedSymlinksAsTheyAre) {
   EXPECT_FALSE(workspace().Exists("to_dir"));
   EXPECT_EQ(Target("to_file"), "dir/inside.txt");
   EXPECT_EQ(Target("created"), "plain.txt");
-  EXPECT_EQ(workspace().ReadFile("plain.txt"), "plain");
+  EXPECT_EQ(Content("plain.txt"), "plain");
 }
 
 TEST_F(UndoSymlinks, SY_04_IgnoreLeavesARenamedSymlinkWhereItIs) {
@@ -117,7 +117,7 @@ TEST_F(UndoSymlinks, SY_05_ReadOnlyRecordsADeletedSymlinkButDoesNotMakeItAgain) 
   EXPECT_THAT(ChangeLines(step), ElementsAre("deleted plain.txt", "deleted to_file"));
   const RewindReport report = RollBack();
   EXPECT_FALSE(workspace().Exists("to_file"));
-  EXPECT_EQ(workspace().ReadFile("plain.txt"), "plain");
+  EXPECT_EQ(Content("plain.txt"), "plain");
   EXPECT_THAT(report.warnings, Contains(::testing::HasSubstr("to_file")))
       << "what was left out is said";
 }
@@ -131,7 +131,7 @@ TEST_F(UndoSymlinks, SY_06_ReadOnlyDoesNotPutAReplacedSymlinkBack) {
   });
   RollBack();
   EXPECT_NE(Target("to_file"), "target.txt");
-  EXPECT_EQ(workspace().Stat("plain.txt").st_mode & 07777, 0644u);
+  EXPECT_EQ(StatOf("plain.txt").st_mode & 07777, 0644u);
 }
 
 // A file that replaced a symlink is the step's own and goes; the name is free then.

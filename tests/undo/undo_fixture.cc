@@ -73,6 +73,16 @@ void UndoTest::StartWith(const std::function<void(const std::string& root)>& bui
   OpenLog();
 }
 
+std::string UndoTest::Content(std::string_view path) const {
+  return S_ISREG(StatOf(path).st_mode) ? workspace_.ReadFile(path) : "(missing)";
+}
+
+struct stat UndoTest::StatOf(std::string_view path) const {
+  struct stat st{};
+  (void)::lstat(workspace_.Path(path).c_str(), &st);
+  return st;
+}
+
 void UndoTest::OpenLog() {
   CloseLog();
   log_ = Must(UndoLog::Open(paths(), options_));

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <functional>
@@ -104,6 +105,9 @@ class UndoTest : public ::testing::Test {
   UndoPaths paths() const { return {.project = workspace_.project(), .store = workspace_.store()}; }
 
   TreeSnapshot Snapshot() const { return workspace_.Snapshot(); }
+  // What the project holds at `path` now; "(missing)" and zeros when there is nothing, since that is for the test to judge.
+  std::string Content(std::string_view path) const;
+  struct stat StatOf(std::string_view path) const;
   // The project holds exactly what it held then. False also fails the test.
   void ExpectTree(const TreeSnapshot& wanted) const { EXPECT_TREE_EQ(wanted, Snapshot()); }
 

@@ -1,0 +1,37 @@
+// Comparison: the same work done in two ways, in turns and in one run, as the ratio of the medians.
+//
+// Each timed part starts from the same state of the disk: prepared, then everything written back.
+// A benchmark that promises something reports the counters `ratio` (lower is better) and `limit`,
+// which tools/bench.py and tools/bench_compare read. One thread.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+namespace sandglass::bench {
+
+using Seconds = std::chrono::duration<double>;
+
+struct Side {
+  std::function<void()> prepare;  // not timed; may be empty
+  std::function<void()> work;
+};
+
+// Rounds after the first, which warms caches and brings the store to its steady state.
+inline constexpr int kRounds = 7;
+
+// Runs both sides in turns; the time of the benchmark is the median of `ours`. Counters: ratio,
+// limit (0: none), ours_ms, plain_ms.
+void Compare(benchmark::State& state, double limit, const Side& ours, const Side& plain);
+
+Seconds TimeOf(const std::function<void()>& work);
+Seconds Median(std::vector<Seconds> times);
+void ReportRatio(benchmark::State& state, double ratio, double limit);
+
+// Registers a benchmark that measures by itself, once.
+void RegisterOnce(const char* name, void (*body)(benchmark::State&));
+
+}  // namespace sandglass::bench
