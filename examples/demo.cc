@@ -103,6 +103,12 @@ class Stage {
 std::string Amount(uint64_t count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
+// Each line of `text` indented.
+std::string Quoted(std::string_view text) {
+  std::string out = "     ";
+  for (const char c : text) out += c == '\n' ? std::string("\n     ") : std::string(1, c);
+  return out;
+}
 std::string Entries(size_t count) { return Amount(count, "entry", "entries"); }
 std::string ByteCount(uint64_t count) { return Amount(count, "byte", "bytes"); }
 
@@ -178,8 +184,8 @@ class Demo {
     const auto refused = log_->Rollback(1);
     all_good_ = all_good_ && !refused.ok() && refused.error().code() == Code::kConflict;
     stage_.Say(refused.ok() ? stage_.Bad("   Undo went over the person's edit.\n")
-                            : fmt::format("   Undo refuses and touches nothing:\n   {}\n",
-                                          refused.error().message()));
+                            : fmt::format("   Undo refuses and touches nothing:\n{}\n",
+                                          Quoted(refused.error().message())));
     TRY(log_->Rollback(1, undo::Force::kYes));
     stage_.Say("   With force it goes on (redo would bring the edit back):\n");
     return CompareWithOriginal();
@@ -198,9 +204,9 @@ class Demo {
       stage_.Say(fmt::format("   {}\n", stage_.Bad(line)));
     all_good_ = all_good_ && differences.empty();
     if (!differences.empty()) return Ok();
-    stage_.Say(
-        fmt::format("   {} {}: contents, modes, owners, times, links, xattrs; hash {:016x}.\n",
-                    stage_.Good("Identical."), Entries(now.size()), now.Hash()));
+    stage_.Say(fmt::format(
+        "   {} {} bit for bit: contents, modes, owners, times, links, xattrs; hash {:016x}.\n",
+        stage_.Good("Identical:"), Entries(now.size()), now.Hash()));
     return Ok();
   }
 

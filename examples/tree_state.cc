@@ -133,7 +133,9 @@ std::string TreeState::Drawing() const {
     if (path.empty()) continue;
     const std::string name = std::string(2 * (PathDepth(path) - 1), ' ') +
                              std::string(BaseName(path)) + (S_ISDIR(entry.mode) ? "/" : "");
-    out += fmt::format("   {}  {:<18}{}\n", ModeText(entry.mode), name, Remark(path, entry));
+    const std::string remark = Remark(path, entry);
+    out += fmt::format("   {}  {:<{}}{}\n", ModeText(entry.mode), name, remark.empty() ? 0 : 18,
+                       remark);
   }
   return out;
 }

@@ -182,7 +182,8 @@ Status OverLimit(LogCore& log, StepWriter& writer, std::string_view path, const 
 }
 
 Error Frozen() {
-  return Error(Code::kFrozen, "the file was removed and is kept for undo; it cannot be changed through an old descriptor");
+  return Error(Code::kFrozen, "the file was removed and is kept for undo; it cannot be changed through an old descriptor",
+               ESTALE);
 }
 
 Error Retrying() { return Error(Code::kBusy, "to be tried again"); }

@@ -66,6 +66,7 @@ class Rewinder {
   Status TakeAway(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& object);
   Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name, const OpenObject& object);
   Status UndoExchange(const RenameRecord& r, Parent& from, Parent& to, const std::optional<OpenObject>& at_to);
+  Status WatchOtherNames(const OpenObject& object);
   Status MoveBack(const RenameRecord& r, Parent& from, Parent& to);
   Status ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name, const OpenObject& now);
   Status ReturnReplaced(const ReplaceRecord& r, Parent& parent, const std::string& name);
@@ -107,6 +108,7 @@ class Rewinder {
     std::optional<size_t> deferred_meta;
     std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
   };
+  std::vector<std::pair<ObjectId, Fd>> watched_;
   PathMap<Note> notes_;  // everything touched, at its present path
 };
 
@@ -321,6 +323,17 @@ Status Rewinder::TakeAway(const NameAt& at, Parent& parent, const std::string& n
   }
   if (err != 0) return Error::FromErrno(err, fmt::format("remove {}", path));
   notes_.Erase(path);
+  return WatchOtherNames(object);
+}
+
+// Losing a name moves the ctime of an object that has others. That is our doing and no edit, so its signature moves along in the end.
+Status Rewinder::WatchOtherNames(const OpenObject& object) {
+  if (object.stat.IsDirectory() || object.stat.nlink < 2) return Ok();
+  const auto signature = in_.objects.Find(object.id);
+  if (!signature || !signature->Matches(object.stat)) return Ok();
+  Fd fd(::fcntl(object.fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
+  watched_.emplace_back(object.id, std::move(fd));
   return Ok();
 }
 
@@ -344,7 +357,7 @@ Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::s
   }
   if (err != 0) return Error::FromErrno(err, fmt::format("remove {}", path));
   notes_.Erase(path);
-  return Ok();
+  return WatchOtherNames(object);
 }
 
 Status Rewinder::Undo(const RemoveRecord& r) {
@@ -816,6 +829,11 @@ Status Rewinder::ApplyDeferred() {
 }
 
 Status Rewinder::NoteSignatures() {
+  for (const auto& [id, fd] : watched_) {
+    TRY_ASSIGN(FileStat stat, StatFd(fd.get()));
+    in_.objects.Put(id, Signature::Of(stat));
+    if (in_.recorder != nullptr) TRY(in_.recorder->NoteAfter(id, stat));
+  }
   for (const auto& [path, note] : notes_.map()) {
     auto fd = OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW);
     if (!fd.ok()) continue;

@@ -278,10 +278,12 @@ Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
     auto record = view.journal().At(i);
     if (!record.ok()) continue;
     const auto* remove = std::get_if<RemoveRecord>(&*record);
-    if (remove == nullptr || remove->kept != Kept::kAnchor || remove->nlink < 2) continue;
+    const auto* rename = std::get_if<RenameRecord>(&*record);
+    const bool removed = remove != nullptr && remove->kept == Kept::kAnchor;
+    if (!removed && (rename == nullptr || rename->target_kept != Kept::kAnchor)) continue;
     TRY_ASSIGN(int anchors, writer.files().Anchors());
-    auto stat = StatAt(anchors, SlotName(remove->anchor).c_str());
-    if (stat.ok()) TRY(writer.NoteAfter(remove->object, *stat));
+    auto stat = StatAt(anchors, SlotName(removed ? remove->anchor : rename->anchor).c_str());
+    if (stat.ok() && stat->nlink > 1) TRY(writer.NoteAfter(removed ? remove->object : rename->target, *stat));
   }
   return Ok();
 }

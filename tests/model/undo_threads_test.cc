@@ -42,6 +42,7 @@ void Plant(const test::TempWorkspace& workspace) {
 bool IsRace(const Error& error) {
   switch (error.sys_errno()) {
     case ENOENT:
+    case ESTALE:  // removed by another thread between the look-up and the operation
     case EEXIST:
     case ENOTDIR:
     case EISDIR:
