@@ -30,7 +30,7 @@ Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(auto paths, FindPaths(arguments));
   if (!StoreExists(paths)) {
     return Error(Code::kNotFound,
-                 fmt::format("there is nothing to discard: {} does not exist", paths.store));
+                 fmt::format("there is nothing to discard: {} holds no undo store", paths.store));
   }
   if (!arguments.Has(kYesOption.name)) {
     TRY_ASSIGN(bool sure,

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -326,6 +327,10 @@ TEST_F(SandglassProgram, StatusSaysWhereTheStoreIsAndWhatItCanDo) {
 }
 
 TEST_F(SandglassProgram, NothingCreatesAStoreByLooking) {
+  const Ended elsewhere = Execute({SANDGLASS_BINARY, "history", "-p", workspace_.project(),
+                                   "--store", workspace_.root() + "/none"});
+  EXPECT_THAT(elsewhere.err, HasSubstr("nothing has been recorded for " + workspace_.project()));
+  EXPECT_FALSE(std::filesystem::exists(workspace_.root() + "/none"));
   for (const Words& words : {Words{"history"},
                              {"show", "1"},
                              {"diff", "1"},
@@ -338,7 +343,7 @@ TEST_F(SandglassProgram, NothingCreatesAStoreByLooking) {
     EXPECT_THAT(run.err, StartsWith("sandglass: ")) << words[0];
   }
   EXPECT_THAT(Sandglass({"status"}).out, EndsWith("nothing has been recorded\n"));
-  EXPECT_NE(::access(workspace_.store().c_str(), F_OK), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(workspace_.store()));
 }
 
 // What a killed program leaves behind.

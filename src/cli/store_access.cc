@@ -1,9 +1,9 @@
 #include "cli/store_access.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "cli/reports.h"
@@ -34,8 +34,10 @@ Result<undo::UndoPaths> FindPaths(const Arguments& arguments) {
 }
 
 bool StoreExists(const undo::UndoPaths& paths) {
-  struct stat info{};
-  return ::stat(paths.store.c_str(), &info) == 0;
+  std::error_code error;
+  if (!std::filesystem::exists(paths.store, error)) return static_cast<bool>(error);
+  const bool empty = std::filesystem::is_empty(paths.store, error);
+  return error || !empty;
 }
 
 Result<undo::StoreReader> OpenReader(const Arguments& arguments) {

@@ -14,6 +14,7 @@ namespace sandglass::cli {
 
 // Absolute paths of both folders. kNotFound: there is no such project.
 Result<undo::UndoPaths> FindPaths(const Arguments& arguments);
+// An empty folder is none yet; one that cannot be looked at counts, so that opening it says why.
 bool StoreExists(const undo::UndoPaths& paths);
 
 // kNotFound: no such project, or nothing was ever recorded for it.

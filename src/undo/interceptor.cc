@@ -118,10 +118,7 @@ std::optional<std::string> Attempt::Locate(const ObjectRef& ref, const OpenObjec
       if (id.ok() && *id == object.id) return std::string(ref.path);
     }
   }
-  if (auto path = ProjectPathOf(place_, object.fd.get())) return path;
-  // The name that it was opened by is gone, but it may have others. That is rare enough for a walk.
-  if (object.stat.nlink > 1) return LinkIndex(place_).Find(object.id);
-  return std::nullopt;
+  return AnyPathOf(place_, object);
 }
 
 // Asks whoever there is to ask, holding nothing.

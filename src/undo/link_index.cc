@@ -7,6 +7,7 @@
 
 #include "base/beneath.h"
 #include "base/rel_path.h"
+#include "undo/shadows.h"
 
 namespace sandglass::undo {
 namespace {
@@ -27,6 +28,12 @@ std::optional<std::string> LinkIndex::Find(ObjectId object) {
   auto now = place_.identifier.OfFd(fd->get());
   if (!now.ok() || *now != object) return std::nullopt;
   return found->second;
+}
+
+std::optional<std::string> AnyPathOf(const Place& place, const OpenObject& object) {
+  if (auto path = ProjectPathOf(place, object.fd.get())) return path;
+  if (object.stat.nlink < 2) return std::nullopt;
+  return LinkIndex(place).Find(object.id);
 }
 
 void LinkIndex::ForEachLinkBelow(int dir_fd, const std::string& path, const Each& each) {

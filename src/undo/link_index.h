@@ -31,4 +31,8 @@ class LinkIndex {
   std::unordered_map<ObjectId, std::string> paths_;
 };
 
+// Path from the project's root of an open object under any of its names: the one it was opened by, or else, if it has others,
+// one found by a walk. nullopt: it has none in the project.
+std::optional<std::string> AnyPathOf(const Place& place, const OpenObject& object);
+
 }  // namespace sandglass::undo

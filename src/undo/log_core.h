@@ -26,6 +26,7 @@
 #include "undo/step_writer.h"
 #include "undo/store_frame.h"
 #include "undo/undo_log.h"
+#include "undo/verify.h"
 
 namespace sandglass::undo {
 
@@ -151,7 +152,7 @@ class LogCore {
   Result<size_t> RowsToPop(uint32_t count) const REQUIRES(lifecycle_);
   enum class Way : uint8_t { kBack, kForth };  // rollback, redo
   std::vector<Conflict> Conflicts(Way way, const StepRow& row, const StepView& view, StepFiles& files,
-                                  const PathMap<Expected>* later) REQUIRES(lifecycle_);
+                                  const LaterSteps* later) REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);
 
   // --- keeping_house.cc

@@ -217,22 +217,6 @@ std::vector<std::string> PastReader::LinksBelow(std::string_view prefix) const {
   return paths;
 }
 
-std::vector<std::string> PastReader::TouchedBelow(std::string_view prefix) const {
-  std::vector<std::string> paths;
-  for (const Step& step : steps_) {
-    for (const auto& [path, expected] : step.view->expected().map()) {
-      if (IsBeneath(path, prefix)) paths.push_back(path);
-    }
-    for (const auto& [path, object] : step.view->buried()) {
-      if (IsBeneath(path, prefix)) paths.push_back(path);
-    }
-  }
-  for (std::string& path : LinksBelow(prefix)) paths.push_back(std::move(path));
-  std::sort(paths.begin(), paths.end());
-  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
-  return paths;
-}
-
 namespace {
 
 // Follows what had a path, forwards through the records, until it is gone or the present is reached.
@@ -264,7 +248,8 @@ bool Follow(Fate& fate, const Record& record, const StepView& view, size_t step)
     return false;
   }
   if (const auto* r = std::get_if<CreateRecord>(&record)) {
-    if (view.Outcome(r->seq).failed() || JoinPath(r->at.dir, r->at.name) != fate.path) return false;
+    // Neither it nor anything below it was there before.
+    if (view.Outcome(r->seq).failed() || !IsBeneath(fate.path, JoinPath(r->at.dir, r->at.name))) return false;
     fate.kind = Fate::Kind::kAbsent;
     return true;
   }
@@ -286,8 +271,8 @@ bool Follow(Fate& fate, const Record& record, const StepView& view, size_t step)
       MovedAlong(fate.path, to, from);
       return false;
     }
-    if (fate.path != to) return false;
-    if (r->target == kNoObject) {
+    if (!IsBeneath(fate.path, to)) return false;
+    if (r->target == kNoObject || fate.path != to) {
       fate.kind = Fate::Kind::kAbsent;
     } else {
       Gone(fate, step, r->target, r->target_kept, r->anchor);
@@ -295,6 +280,19 @@ bool Follow(Fate& fate, const Record& record, const StepView& view, size_t step)
     return true;
   }
   return false;
+}
+
+template <class Steps>
+Fate FateOf(const Steps& steps, const std::string& path) {
+  Fate fate{.path = path};
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const StepView& view = *steps[s].view;
+    for (size_t i = 0; i < view.journal().size(); ++i) {
+      auto record = view.journal().At(i);
+      if (record.ok() && Follow(fate, *record, view, s)) return fate;
+    }
+  }
+  return fate;
 }
 
 Result<std::string> ReadWhole(int fd, uint64_t max_bytes) {
@@ -327,16 +325,45 @@ Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, u
 
 }  // namespace
 
-Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) const {
-  Fate fate{.path = path};
-  bool decided = false;
-  for (size_t s = 0; s < steps_.size() && !decided; ++s) {
-    const StepView& view = *steps_[s].view;
-    for (size_t i = 0; i < view.journal().size() && !decided; ++i) {
-      auto record = view.journal().At(i);
-      if (record.ok()) decided = Follow(fate, *record, view, s);
+void PastReader::AddTouched(std::string_view prefix, std::set<std::string>& paths) const {
+  for (const Step& step : steps_) {
+    for (const auto& [path, expected] : step.view->expected().map()) {
+      if (IsBeneath(path, prefix)) paths.insert(path);
+    }
+    for (const auto& [path, object] : step.view->buried()) {
+      if (IsBeneath(path, prefix)) paths.insert(path);
     }
   }
+}
+
+// What is below a folder that has another name now had a path below the old name then.
+void PastReader::AddMoved(std::set<std::string>& paths) const {
+  std::vector<std::string> work(paths.begin(), paths.end());
+  while (!work.empty()) {
+    const std::string path = std::move(work.back());
+    work.pop_back();
+    const Fate fate = FateOf(steps_, path);
+    if (fate.kind != Fate::Kind::kHere || fate.path == path) continue;
+    auto folder = OpenBeneath(place_->root.get(), fate.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!folder.ok()) continue;
+    for (const std::string& name : ListNames(folder->get())) {
+      std::string below = JoinPath(path, name);
+      if (paths.insert(below).second) work.push_back(std::move(below));
+    }
+  }
+}
+
+std::vector<std::string> PastReader::ChangedBelow(std::string_view prefix) const {
+  std::set<std::string> paths;
+  AddTouched(prefix, paths);
+  for (std::string& path : LinksBelow(prefix)) paths.insert(std::move(path));
+  if (FateOf(steps_, std::string(prefix)).path != prefix) paths.emplace(prefix);  // a folder above was renamed
+  AddMoved(paths);
+  return {paths.begin(), paths.end()};
+}
+
+Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) const {
+  Fate fate = FateOf(steps_, path);
   if (fate.kind == Fate::Kind::kAbsent) return PastState{};
   PastState state{.kind = PastState::Kind::kPresent, .meta = {}, .content = {}};
   Fd source;

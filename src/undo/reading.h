@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -43,8 +44,9 @@ class PastReader {
   // What paths were after `step`, i.e. before the one that followed it.
   static Result<PastReader> After(const Place& place, StepId step);
 
-  // Paths at or below `prefix` that any of the steps touched.
-  std::vector<std::string> TouchedBelow(std::string_view prefix) const;
+  // Paths at or below `prefix` that were something else then, as far as the steps can tell: what they touched, what changed under
+  // another name, and what went along with a folder that was renamed.
+  std::vector<std::string> ChangedBelow(std::string_view prefix) const;
   // kLimit: larger than `max_bytes`.
   Result<PastState> At(const std::string& path, uint64_t max_bytes) const;
 
@@ -56,6 +58,8 @@ class PastReader {
   explicit PastReader(const Place& place) : place_(&place) {}
   static Result<PastReader> Since(const Place& place, StepId step, size_t skip);
 
+  void AddTouched(std::string_view prefix, std::set<std::string>& paths) const;
+  void AddMoved(std::set<std::string>& paths) const;
   std::vector<std::string> LinksBelow(std::string_view prefix) const;
 
   const Place* place_;

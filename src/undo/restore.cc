@@ -119,7 +119,7 @@ Result<Wanted> Collect(const Place& place, const PastReader& past, std::span<con
   Wanted wanted;
   for (const std::string& raw : paths) {
     TRY_ASSIGN(std::string path, NormalizeRelPath(raw));
-    std::vector<std::string> all = past.TouchedBelow(path);
+    std::vector<std::string> all = past.ChangedBelow(path);
     if (all.empty()) return Error(Code::kNotFound, fmt::format("{} has not changed since before that step", path));
     all.push_back(path);
     for (const std::string& each : all) {

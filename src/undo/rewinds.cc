@@ -184,7 +184,7 @@ Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
 // --- Rollback.
 
 std::vector<Conflict> LogCore::Conflicts(Way way, const StepRow& row, const StepView& view, StepFiles& files,
-                                         const PathMap<Expected>* later) {
+                                         const LaterSteps* later) {
   std::vector<Conflict> conflicts = FindEdits(*place_, objects_, view, shadows_, later);
   for (const Barrier& barrier : barriers_) {
     // A rollback is crossed by what came after it, whatever step that stands behind.
@@ -319,7 +319,7 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
   LifecycleLock lock(*this);
   TRY_ASSIGN(size_t rows, RowsToPop(count));
   RewindReport report;
-  PathMap<Expected> later;
+  LaterSteps later;
   for (size_t i = 0; i < rows; ++i) {
     const StepRow& row = steps_[steps_.size() - 1 - i];
     TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), row.folder.c_str()));
@@ -329,7 +329,7 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
     if (view.unprotected()) report.conflicts.push_back({ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
     for (Conflict& conflict : Conflicts(Way::kBack, row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
     for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
-    for (const auto& [path, expected] : view.expected().map()) later[path] = expected;
+    later.Add(view);
   }
   return report;
 }
@@ -382,7 +382,7 @@ Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
   LifecycleLock lock(*this);
   if (count == 0 || redo_.size() < count) return Error(Code::kNotFound, "there are fewer steps to redo than that");
   RewindReport report;
-  PathMap<Expected> later;
+  LaterSteps later;
   for (uint32_t i = 0; i < count; ++i) {
     const StepRow& row = redo_[redo_.size() - 1 - i];
     TRY_ASSIGN(Fd dir, OpenSubdir(frame_->redo(), row.folder.c_str()));
@@ -391,7 +391,7 @@ Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
     report.steps.push_back(row.header.id);
     for (Conflict& conflict : Conflicts(Way::kForth, row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
     for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
-    for (const auto& [path, expected] : view.expected().map()) later[path] = expected;
+    later.Add(view);
   }
   return report;
 }

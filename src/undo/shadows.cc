@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/io.h"
+#include "undo/link_index.h"
 #include "undo/step_files.h"
 
 namespace sandglass::undo {
@@ -149,8 +150,8 @@ Result<std::string> Shadows::PathOf(ObjectId object) const {
   MutexLock lock(mutex_);
   auto found = shadows_.find(object);
   if (found == shadows_.end()) return Error(Code::kNotFound, "no shadow of that object");
-  auto path = ProjectPathOf(place_, found->second.live.get());
-  return path.value_or("");
+  TRY_ASSIGN(OpenObject live, OpenObjectFd(place_.identifier, found->second.live.get()));
+  return AnyPathOf(place_, live).value_or("");
 }
 
 Result<OpenObject> Shadows::Reopen(ObjectId object) const {

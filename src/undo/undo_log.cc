@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/rel_path.h"
+#include "undo/link_index.h"
 #include "undo/looker.h"
 #include "undo/reading.h"
 #include "undo/log_core.h"
@@ -388,7 +389,7 @@ Status LogCore::SettleBetweenSteps() {
 Status LogCore::ShadowLiveWriters(std::span<const ObjectRef> live_writers) {
   for (const ObjectRef& ref : live_writers) {
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, ref.fd));
-    if (!object.stat.IsRegular() || !ProjectPathOf(*place_, object.fd.get()) || !MayHaveWriter(object)) continue;
+    if (!object.stat.IsRegular() || !AnyPathOf(*place_, object) || !MayHaveWriter(object)) continue;
     if (Status taken = shadows_.Take(object); !taken.ok()) {
       QueueEvent([this, id = current()->header().id, why = taken.error().message()] { observer_->OnUnprotected(id, why); });
     }

@@ -78,6 +78,7 @@ std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, Obje
   auto stat = anchors.ok() ? StatAt(*anchors, SlotName(anchor).c_str()) : Result<FileStat>(anchors.error());
   if (!stat.ok()) return Conflict{ConflictKind::kCorrupt, path, "what was kept of it is missing from the store"};
   const auto found = untouched.find(object);
+  if (stat->nlink > 1) return std::nullopt;  // alive under another name, where it may have changed
   if (found == untouched.end() || !stat->IsRegular() || found->second == std::pair{stat->size, stat->mtime_ns}) return std::nullopt;
   return Conflict{ConflictKind::kCorrupt, path, "what was kept of it has been changed in the store"};
 }
@@ -85,20 +86,39 @@ std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, Obje
 }  // namespace
 
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects, const StepView& view, const Shadows& shadows,
-                                const PathMap<Expected>* later) {
+                                const LaterSteps* later) {
   std::vector<Conflict> conflicts;
 #ifdef SANDGLASS_MUTANT_no_conflict_check
   return conflicts;
 #endif
   Looker looker(place);
   for (const auto& [path, expected] : view.expected().map()) {
-    if (later != nullptr && later->contains(path)) continue;
+    if (later != nullptr && later->Hides(path)) {
+      const ObjectId* before = later->before.Find(path);
+      const bool replaced = before != nullptr && expected.object != kNoObject && *before != kNoObject &&
+                            objects.Current(*before) != objects.Current(expected.object);
+      if (replaced) conflicts.push_back({ConflictKind::kReplaced, path, "had been replaced before a later step"});
+      continue;
+    }
     const auto found = looker.At(path);
     if (looker.denied()) continue;  // in a folder that the step itself closed to us
     auto conflict = Compare(objects, view, shadows, path, expected, found);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
   return conflicts;
+}
+
+bool LaterSteps::Hides(std::string_view path) const {
+  for (std::string_view up = path;; up = ParentOf(up)) {
+    if (before.contains(up)) return true;
+    if (up.empty()) return false;
+  }
+}
+
+void LaterSteps::Add(const StepView& view) {
+  for (const auto& [path, expected] : view.expected().map()) {
+    if (!expected.parent_only || view.InitialAt(path) != expected.object) before[path] = view.InitialAt(path);
+  }
 }
 
 std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end) {

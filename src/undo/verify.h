@@ -13,10 +13,17 @@
 
 namespace sandglass::undo {
 
-// Where the project differs from what the step left behind, path by path: someone else's edits. `later` are paths that newer steps
-// (about to be taken back first) touched: they are not looked at.
+// What newer steps, about to be taken back first, found at the paths that they touched: the disk does not show it any more.
+struct LaterSteps {
+  PathMap<ObjectId> before;
+
+  void Add(const StepView& view);
+  bool Hides(std::string_view path) const;  // itself, or a folder above it
+};
+
+// Where the project differs from what the step left behind, path by path: someone else's edits.
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects, const StepView& view, const Shadows& shadows,
-                                const PathMap<Expected>* later = nullptr);
+                                const LaterSteps* later = nullptr);
 
 // What the step kept and can no longer give back: missing files, failed checksums.
 enum class StepEnd : uint8_t { kClosed, kInterrupted };

@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <thread>
 
@@ -187,6 +190,34 @@ TEST_F(UndoRecovery, CR_02_AFailedCaptureRefusesTheOperationAndTheStepStaysExact
     EXPECT_OK(ops().WriteNew("new.txt", "the step goes on"));
     EXPECT_OK(log().CloseStep());
     EXPECT_THAT(ChangeLines(StepId{1}), ElementsAre("created new.txt", "modified small.txt"));
+    RollBack();
+    ExpectTree(before);
+    CloseLog();
+  });
+}
+
+// The same without root's help: no file of this process may grow beyond the limit, so the copy cannot be written.
+TEST_F(UndoRecovery, CR_02_ACaptureThatIsCutShortRefusesTheOperation) {
+  workspace().WriteFile("big.bin", Noise(24u << 20));
+  workspace().WriteFile("small.txt", "small");
+  test::AgeTree(workspace().project());
+  RunForked([&] {
+    const TreeSnapshot before = Snapshot();
+    OpenLog();
+    ASSERT_OK(log().OpenStep({}));
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    std::signal(SIGXFSZ, SIG_IGN);  // EFBIG instead
+    rlimit limit{};
+    MustCall(::getrlimit(RLIMIT_FSIZE, &limit), "getrlimit");
+    const rlimit low{.rlim_cur = 8u << 20, .rlim_max = limit.rlim_max};
+    MustCall(::setrlimit(RLIMIT_FSIZE, &low), "setrlimit");
+    const Status written = ops().WriteAt("big.bin", 100, "never", WriteVisibility::kUnseen);
+    MustCall(::setrlimit(RLIMIT_FSIZE, &limit), "setrlimit");
+    ASSERT_FALSE(written.ok());
+    EXPECT_EQ(written.error().sys_errno(), EFBIG);
+    EXPECT_EQ(Content("big.bin"), Noise(24u << 20));
+    EXPECT_OK(ops().WriteNew("new.txt", "the step goes on"));
+    EXPECT_OK(log().CloseStep());
     RollBack();
     ExpectTree(before);
     CloseLog();
