@@ -1,21 +1,39 @@
 #include "bench/comparison.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "bench/bench_project.h"
 
 namespace sandglass::bench {
 namespace {
 
-Seconds RunSide(const Side& side) {
+struct Times {
+  std::vector<Seconds> wall, cpu;
+
+  void DropFirst() {
+    wall.erase(wall.begin());
+    cpu.erase(cpu.begin());
+  }
+};
+
+void RunSide(const Side& side, Times& times) {
   if (side.prepare) side.prepare();
   SyncDisk();
-  return TimeOf(side.work);
+  const Seconds cpu_before = CpuNow();
+  times.wall.push_back(TimeOf(side.work));
+  times.cpu.push_back(CpuNow() - cpu_before);
 }
 
 double Milliseconds(Seconds time) { return time.count() * 1e3; }
 
 }  // namespace
+
+Seconds CpuNow() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return Seconds(static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9);
+}
 
 Seconds TimeOf(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -36,19 +54,20 @@ void ReportRatio(benchmark::State& state, double ratio, double limit) {
 
 void Compare(benchmark::State& state, double limit, const Side& ours, const Side& plain) {
   for (auto _ : state) {
-    std::vector<Seconds> our_times, plain_times;
+    Times our_times, plain_times;
     for (int round = 0; round <= kRounds; ++round) {
       // Whoever comes first in a round may find the disk in another mood: take turns in that too.
       const bool ours_first = round % 2 == 0;
-      if (!ours_first) plain_times.push_back(RunSide(plain));
-      our_times.push_back(RunSide(ours));
-      if (ours_first) plain_times.push_back(RunSide(plain));
+      if (!ours_first) RunSide(plain, plain_times);
+      RunSide(ours, our_times);
+      if (ours_first) RunSide(plain, plain_times);
     }
-    our_times.erase(our_times.begin());
-    plain_times.erase(plain_times.begin());
-    const Seconds our_time = Median(our_times), plain_time = Median(plain_times);
+    our_times.DropFirst();
+    plain_times.DropFirst();
+    const Seconds our_time = Median(our_times.wall), plain_time = Median(plain_times.wall);
     state.SetIterationTime(our_time.count());
     ReportRatio(state, our_time / plain_time, limit);
+    state.counters["cpu_ratio"] = Median(our_times.cpu) / Median(plain_times.cpu);
     state.counters["ours_ms"] = Milliseconds(our_time);
     state.counters["plain_ms"] = Milliseconds(plain_time);
   }

@@ -24,9 +24,12 @@ struct Side {
 inline constexpr int kRounds = 7;
 
 // Runs both sides in turns; the time of the benchmark is the median of `ours`. Counters: ratio,
-// limit (0: none), ours_ms, plain_ms.
+// limit (0: none), ours_ms, plain_ms, and cpu_ratio: the same ratio of processor time, which other
+// work on the machine disturbs less.
 void Compare(benchmark::State& state, double limit, const Side& ours, const Side& plain);
 
+// Processor time of the process, the kernel's part included.
+Seconds CpuNow();
 Seconds TimeOf(const std::function<void()>& work);
 Seconds Median(std::vector<Seconds> times);
 void ReportRatio(benchmark::State& state, double ratio, double limit);

@@ -1,7 +1,8 @@
 // sandglass_demo: deletes a whole project through the undo library and brings it back.
 //
-// It plays the part that a world's bridge will have: before each change it asks the interceptor, then it makes the change, then it
-// says how that went. Exit code 1: something did not come back as it was.
+// It plays the part that a world's bridge will have: before each change it asks the interceptor,
+// then it makes the change, then it says how that went. Exit code 1: something did not come back as
+// it was.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
-// SampleProject: a small project in a temporary folder, with an undo store beside it; both are gone when it is. It has what makes
-// bringing a tree back hard: modes, old time stamps, a symlink, hard links, an extended attribute, files that git does not know.
+// SampleProject: a small project in a temporary folder, with an undo store beside it; both are gone
+// when it is. It has what makes bringing a tree back hard: modes, old time stamps, a symlink, hard
+// links, an extended attribute, files that git does not know.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// TreeState: everything about a folder that undo promises to bring back, read with plain system calls and no part of the undo
-// library, so that the demo's verdict is its own. Value type.
+// TreeState: everything about a folder that undo promises to bring back, read with plain system
+// calls and no part of the undo library, so that the demo's verdict is its own. Value type.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
-// Writes the seed corpus of undo_journal_fuzz into a folder: make_undo_journal_corpus fuzz/corpus/undo_journal
+// Writes the seed corpus of undo_journal_fuzz into a folder: make_undo_journal_corpus
+// fuzz/corpus/undo_journal
 //
-// Everything comes from the real encoders, so that a change of format changes the seeds. Names of seeds say what they hold.
+// Everything comes from the real encoders, so that a change of format changes the seeds. Names of
+// seeds say what they hold.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
-// Fuzzes what reads a store: the journal's header, frames and records, the summary made from them, and the index of a
-// compressed pack. undo_journal_input.h says how an input is laid out.
+// Fuzzes what reads a store: the journal's header, frames and records, the summary made from them,
+// and the index of a compressed pack. undo_journal_input.h says how an input is laid out.
 //
-// Whatever the bytes: no crash, what decodes encodes to the same bytes again, and memory stays within a small multiple of
-// the input.
+// Whatever the bytes: no crash, what decodes encodes to the same bytes again, and memory stays
+// within a small multiple of the input.
 #include <malloc.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@
 
 namespace {
 
-// What operator new has given out and not got back. One thread, and operator new leaves no other place for it.
+// What operator new has given out and not got back. One thread, and operator new leaves no other
+// place for it.
 struct HeapMeter {
   size_t live = 0;
   size_t peak = 0;
@@ -51,7 +52,8 @@ void* operator new(size_t size) {
   g_heap.peak = std::max(g_heap.peak, g_heap.live);
   return block;
 }
-// The standard library sorts with this one, and blocks of both go back through the same operator delete.
+// The standard library sorts with this one, and blocks of both go back through the same operator
+// delete.
 void* operator new(size_t size, const std::nothrow_t& /*tag*/) noexcept {
   return operator new(size);
 }
@@ -70,7 +72,8 @@ using undo::PackIndex;
 
 // Error messages and the label of a header.
 constexpr size_t kFixedBytes = 64 << 10;
-// The shortest attribute takes 8 bytes in a record and 64 as a pair of strings in a vector that grows by doubling.
+// The shortest attribute takes 8 bytes in a record and 64 as a pair of strings in a vector that
+// grows by doubling.
 constexpr size_t kDecodeFactor = 32;
 
 void CheckRecord(const Result<undo::Record>& record) {
@@ -94,7 +97,8 @@ void CheckView(const JournalView& view, ByteView bytes) {
   CHECK(close.ok() == ends);
 }
 
-// A folder that is renamed takes the paths below it along, so the sum of all paths can grow with the square of the input.
+// A folder that is renamed takes the paths below it along, so the sum of all paths can grow with
+// the square of the input.
 void CheckSummary(JournalView journal, size_t input_bytes) {
   const PeakGrowth growth;
   const undo::StepView view(std::move(journal));

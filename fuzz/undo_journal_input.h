@@ -1,7 +1,8 @@
 // The inputs of undo_journal_fuzz: what the first byte selects, and what follows it.
 //
-// Journals and packs carry checksums, which no mutation would ever repair; hence two forms of each, one that is taken as it
-// is and one that the target seals with right checksums before the decoder sees it.
+// Journals and packs carry checksums, which no mutation would ever repair; hence two forms of each,
+// one that is taken as it is and one that the target seals with right checksums before the decoder
+// sees it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Arguments: what someone typed behind a command, checked against the command's table. Parsing is pure; value type.
+// Arguments: what someone typed behind a command, checked against the command's table. Parsing is
+// pure; value type.
 #pragma once
 
 #include <cstdint>

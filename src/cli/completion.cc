@@ -68,7 +68,8 @@ std::string BashOptionNames(const Command& command) {
   return out;
 }
 
-// What to offer where an operand stands. Only the last one may be many, so its kind serves for all that follow.
+// What to offer where an operand stands. Only the last one may be many, so its kind serves for all
+// that follow.
 std::string BashOperands(const Command& command) {
   if (command.operands.empty()) return ":";
   const ValueKind kind = command.operands.back().value;

@@ -13,7 +13,8 @@
 namespace sandglass::cli {
 namespace {
 
-// One line without its end; nullopt: there is no more. Byte by byte, so that nothing behind it is taken from a later reader.
+// One line without its end; nullopt: there is no more. Byte by byte, so that nothing behind it is
+// taken from a later reader.
 std::optional<std::string> ReadLine(int fd) {
   std::string line;
   char byte = 0;

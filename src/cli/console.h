@@ -1,7 +1,8 @@
-// Console: the three standard streams of the program, as descriptors, so that a test can hand in others.
+// Console: the three standard streams of the program, as descriptors, so that a test can hand in
+// others.
 //
-// Output is collected and written at the end: a reader of --json gets one whole line or none. Notes for people go to the
-// error stream at once. One thread.
+// Output is collected and written at the end: a reader of --json gets one whole line or none. Notes
+// for people go to the error stream at once. One thread.
 #pragma once
 
 #include <cstdint>

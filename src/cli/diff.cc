@@ -17,7 +17,8 @@ constexpr Operand kOperands[] = {
 Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(auto reader, OpenReader(arguments));
   TRY_ASSIGN(std::string diff, reader.Diff(arguments.Step(0)));
-  // A file's bytes must not steer the terminal; a program gets them as they are, so that patch can use them.
+  // A file's bytes must not steer the terminal; a program gets them as they are, so that patch can
+  // use them.
   console.Print(console.out_is_terminal() ? PrintableText(diff) : diff);
   return Ok();
 }

@@ -15,7 +15,8 @@ namespace {
 constexpr Option kYesOption{.name = "yes", .letter = 'y', .help = "do not ask"};
 constexpr Option kOptions[] = {kYesOption, kProjectOption, kStoreOption, kJsonOption, kHelpOption};
 
-// What the question says. A store that cannot be read (another format, damage) can be discarded all the same.
+// What the question says. A store that cannot be read (another format, damage) can be discarded all
+// the same.
 std::string WhatIsLost(const undo::UndoPaths& paths) {
   const auto reader = undo::StoreReader::Open(paths);
   if (!reader.ok()) return "an undo store that this program cannot read";

@@ -8,7 +8,8 @@
 
 namespace sandglass::cli {
 
-// What the program is and is not, in paragraphs: the beginning of the general help and of the manual page.
+// What the program is and is not, in paragraphs: the beginning of the general help and of the
+// manual page.
 extern const std::string_view kIntroduction;
 
 // "undo [N]"

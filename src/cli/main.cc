@@ -7,8 +7,8 @@
 
 namespace {
 
-// A caller may start us with a standard stream closed. The next file that we open would get its number, and an error message
-// would be written into the undo store.
+// A caller may start us with a standard stream closed. The next file that we open would get its
+// number, and an error message would be written into the undo store.
 bool OccupyStandardStreams() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd) return false;

@@ -1,5 +1,5 @@
-// The manual page, made from the same tables as help. roff: a line that starts with a dot is a request, and a plain hyphen may be
-// typeset as another character than the one to type.
+// The manual page, made from the same tables as help. roff: a line that starts with a dot is a
+// request, and a plain hyphen may be typeset as another character than the one to type.
 #include <fmt/format.h>
 
 #include <string>

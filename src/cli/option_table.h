@@ -1,5 +1,6 @@
-// The tables that describe the command line. Parsing, help, completion and the manual page all read them, so none of the four
-// can say something that the others do not. Value types with static storage; any thread.
+// The tables that describe the command line. Parsing, help, completion and the manual page all read
+// them, so none of the four can say something that the others do not. Value types with static
+// storage; any thread.
 #pragma once
 
 #include <cstdint>

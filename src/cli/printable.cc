@@ -34,7 +34,8 @@ std::string Escaped(std::string_view bytes) {
   return out;
 }
 
-// Calls each(character, is_plain) for every character; a byte that belongs to none is one that is not plain.
+// Calls each(character, is_plain) for every character; a byte that belongs to none is one that is
+// not plain.
 template <class Each>
 void ForEachCharacter(std::string_view text, Each each) {
   while (!text.empty()) {

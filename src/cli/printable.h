@@ -1,5 +1,5 @@
-// Text for a terminal. Names and labels may hold any bytes, and bytes can steer a terminal: what is not plain UTF-8 text is shown
-// as an escape. Pure functions.
+// Text for a terminal. Names and labels may hold any bytes, and bytes can steer a terminal: what is
+// not plain UTF-8 text is shown as an escape. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace sandglass::cli {
 
-// One line, whatever the bytes: control characters (also those beyond ASCII) and invalid UTF-8 as \n, \t or \xff, a backslash
-// as \\ only where something else was escaped, so that ordinary text stays as it is.
+// One line, whatever the bytes: control characters (also those beyond ASCII) and invalid UTF-8 as
+// \n, \t or \xff, a backslash as \\ only where something else was escaped, so that ordinary text
+// stays as it is.
 std::string PrintableName(std::string_view bytes);
 // The same for text of many lines: line ends and tabs stay, and a backslash is no special case.
 std::string PrintableText(std::string_view bytes);

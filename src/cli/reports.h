@@ -22,7 +22,8 @@ std::string CountsText(const undo::ChangeCounts& counts);
 std::string ChangeText(const undo::Change& change);
 // "edited    src/a.txt: has been changed since"
 std::string ConflictText(const undo::Conflict& conflict);
-// Indented lines for all parts of the report; of long lists only the first, and how many more there are.
+// Indented lines for all parts of the report; of long lists only the first, and how many more there
+// are.
 std::string RewindText(const undo::RewindReport& report);
 // "3, 2, 1"
 std::string StepsText(const std::vector<StepId>& steps);

@@ -6,7 +6,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/rewind_run.h"
+#include "cli/rewind_output.h"
 #include "cli/store_access.h"
 
 namespace sandglass::cli {

@@ -51,7 +51,8 @@ Totals Sum(const std::vector<undo::HistoryEntry>& history) {
   return totals;
 }
 
-// Everything that is known; what only an owner of the store learns is missing while another process owns it.
+// Everything that is known; what only an owner of the store learns is missing while another process
+// owns it.
 struct StoreStatus {
   undo::UndoPaths paths;
   bool store_exists = false;

@@ -1,5 +1,6 @@
-// From --project and --store to an open store. A command that only looks at history reads beside an owner; one that changes the
-// project owns the store while it runs. No command but the library's own users creates a store.
+// From --project and --store to an open store. A command that only looks at history reads beside an
+// owner; one that changes the project owns the store while it runs. No command but the library's
+// own users creates a store.
 #pragma once
 
 #include <memory>

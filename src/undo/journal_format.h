@@ -1,8 +1,9 @@
-// The bytes of a journal: a page of header, then records, each in a frame with its length and checksum.
-// docs/formats/undo.md is their description.
+// The bytes of a journal: a page of header, then records, each in a frame with its length and
+// checksum. docs/formats/undo.md is their description.
 //
-// Pure functions over bytes, no I/O. Decoding never reads past its input and allocates no more than a small multiple of
-// it: the input may be damaged, or written by someone hostile. Value types; any thread.
+// Pure functions over bytes, no I/O. Decoding never reads past its input and allocates no more than
+// a small multiple of it: the input may be damaged, or written by someone hostile. Value types; any
+// thread.
 #pragma once
 
 #include <array>
@@ -37,8 +38,8 @@ struct JournalHeader {
   std::string label;
 };
 
-// The fixed part of the header page. `checksum` covers everything before it and the label; what follows it changes while the
-// step is open and proves nothing by itself.
+// The fixed part of the header page. `checksum` covers everything before it and the label; what
+// follows it changes while the step is open and proves nothing by itself.
 struct RawJournalHeader {
   char magic[8];
   uint32_t format;
@@ -79,8 +80,8 @@ struct FrameScan {
   size_t damaged = 0;             // records that were passed over
   size_t end = 0;                 // where the next record would go
 };
-// `bytes` is a whole journal with its header page. A damaged record is counted and passed over by its length, as long as
-// that leads to another one: what stands behind it can still be taken back.
+// `bytes` is a whole journal with its header page. A damaged record is counted and passed over by
+// its length, as long as that leads to another one: what stands behind it can still be taken back.
 FrameScan ScanFrames(ByteView bytes);
 
 }  // namespace sandglass::undo

@@ -1,7 +1,7 @@
 // Reading a step's journal: whole, through a private mapping, or only its two ends.
 //
-// A journal may be read while its writer appends: the reader sees the whole records that were there when it opened. The views
-// in a record live as long as the JournalView. Not thread-safe.
+// A journal may be read while its writer appends: the reader sees the whole records that were there
+// when it opened. The views in a record live as long as the JournalView. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,8 @@ class JournalView {
   size_t end() const { return scan_.end; }
   // Damaged records that were passed over. A torn last record of a killed writer is not damage.
   size_t damaged() const { return scan_.damaged; }
-  // The closing record; kCorrupt: the journal has none, i.e. the step never finished or its end is lost.
+  // The closing record; kCorrupt: the journal has none, i.e. the step never finished or its end is
+  // lost.
   Result<CloseRecord> Close() const;
 
  private:

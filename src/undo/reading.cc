@@ -357,7 +357,8 @@ std::vector<std::string> PastReader::ChangedBelow(std::string_view prefix) const
   std::set<std::string> paths;
   AddTouched(prefix, paths);
   for (std::string& path : LinksBelow(prefix)) paths.insert(std::move(path));
-  if (FateOf(steps_, std::string(prefix)).path != prefix) paths.emplace(prefix);  // a folder above was renamed
+  const Fate fate = FateOf(steps_, std::string(prefix));
+  if (fate.kind != Fate::Kind::kHere || fate.path != prefix) paths.emplace(prefix);  // by way of a folder above
   AddMoved(paths);
   return {paths.begin(), paths.end()};
 }

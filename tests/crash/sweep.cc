@@ -87,7 +87,18 @@ std::string_view FaultName(Fault fault) {
 }
 
 std::string_view SelectionName(CallSelection selection) {
-  return selection == CallSelection::kTouching ? "touching" : "changing";
+  switch (selection) {
+    case CallSelection::kDistinct:
+      return "distinct";
+    case CallSelection::kChanging:
+      return "changing";
+    case CallSelection::kTouching:
+      return "touching";
+    case CallSelection::kSpace:
+    case CallSelection::kShortable:
+      return "";  // what --inject chooses
+  }
+  CHECK(false);
 }
 
 }  // namespace
@@ -180,15 +191,19 @@ void Sweep::CountUndisturbed(ScenarioTally& tally, const std::vector<std::string
 void Sweep::PrintCalls() const {
   for (const ScenarioTally& tally : tallies_) {
     for (size_t i = 0; i < tally.knowledge.calls.size(); ++i) {
-      fmt::print("{} {} {}\n", tally.info.name, i, tally.knowledge.calls[i]->name);
+      fmt::print("{} {} {}\n", tally.info.name, i, tally.knowledge.calls[i].row->name);
     }
   }
 }
 
-std::vector<Deed> Sweep::Deeds() const {
+std::vector<Deed> Sweep::DeedsAt(const SeenCall& call) const {
   switch (options_.fault) {
     case Fault::kKill:
       if (options_.when) return {*options_.when};
+      // Looking changes nothing: after it the files are as before it.
+      if (options_.calls == CallSelection::kDistinct && call.effect == Effect::kNone) {
+        return {Deed::kKillBefore};
+      }
       return {Deed::kKillBefore, Deed::kKillAfter};
     case Fault::kNoSpace:
       return {Deed::kFailNoSpace};
@@ -204,9 +219,10 @@ std::vector<Sweep::Job> Sweep::Jobs() const {
   std::vector<Job> jobs;
   uint64_t number = 0;
   for (size_t s = 0; s < tallies_.size(); ++s) {
-    for (size_t point = 0; point < tallies_[s].knowledge.calls.size(); ++point) {
+    const std::vector<SeenCall>& calls = tallies_[s].knowledge.calls;
+    for (size_t point = 0; point < calls.size(); ++point) {
       if (options_.point && *options_.point != point) continue;
-      for (const Deed deed : Deeds()) {
+      for (const Deed deed : DeedsAt(calls[point])) {
         if (number++ % options_.sample != 0) continue;
         const auto on_refusal = point % 2 == 0 ? OnRefusal::kAbort : OnRefusal::kClose;
         jobs.push_back({s, {options_.calls, deed, point, on_refusal}});
@@ -234,13 +250,15 @@ void Sweep::Count(const Job& job, const Verdict& verdict, const std::string& fol
   const auto& calls = verdict.trace.calls;
   const bool reached = verdict.trace.reached;
   (reached ? tally.points : tally.unreached)++;
-  if (reached && calls[job.deal.point] != tally.knowledge.calls[job.deal.point]) tally.moved++;
+  if (reached && calls[job.deal.point].row != tally.knowledge.calls[job.deal.point].row)
+    tally.moved++;
   if (verdict.refused) tally.refusals++;
   if (verdict.problems.empty()) return;
   tally.mismatches++;
   if (tally.first_problem.empty()) tally.first_problem = verdict.problems.front();
   if (kept_ >= kMaxKept) return;
-  const char* call = job.deal.point < calls.size() ? calls[job.deal.point]->name : "(not reached)";
+  const char* call =
+      job.deal.point < calls.size() ? calls[job.deal.point].row->name : "(not reached)";
   fmt::print("{} {} call {} {}\n", tally.info.name, DeedName(job.deal.deed), job.deal.point, call);
   for (const std::string& problem : verdict.problems) fmt::print("    {}\n", problem);
   fmt::print("    folder: {}\n    replay: {}\n", folder, ReplayCommand(tally.info, job.deal));
@@ -266,8 +284,8 @@ std::string Sweep::ReplayCommand(const ScenarioInfo& scenario, const Deal& deal)
       fmt::format("crash_sweep --scenario '{}' --point {}", scenario.name, deal.point);
   if (options_.fault != Fault::kKill)
     command += fmt::format(" --inject {}", FaultName(options_.fault));
-  if (options_.calls == CallSelection::kTouching || options_.calls == CallSelection::kChanging) {
-    command += fmt::format(" --calls {}", SelectionName(options_.calls));
+  if (const std::string_view name = SelectionName(options_.calls); !name.empty()) {
+    command += fmt::format(" --calls {}", name);
   }
   if (deal.deed == Deed::kKillBefore) command += " --when before";
   if (deal.deed == Deed::kKillAfter) command += " --when after";

@@ -58,7 +58,7 @@ class Sweep {
   Status LearnAll();
   void PrintCalls() const;
   std::vector<Job> Jobs() const;
-  std::vector<Deed> Deeds() const;
+  std::vector<Deed> DeedsAt(const SeenCall& call) const;
   Status RunJob(const Job& job);
   void Count(const Job& job, const Verdict& verdict, const std::string& folder) EXCLUDES(mutex_);
   Result<Verdict> RunTrial(const ScenarioTally& tally, const Deal& deal, std::string& folder);

@@ -49,7 +49,9 @@ Status SetFault(SweepOptions& options, const std::string& value) {
 }
 
 Status SetCalls(SweepOptions& options, const std::string& value) {
-  if (value == "changing")
+  if (value == "distinct")
+    options.calls = CallSelection::kDistinct;
+  else if (value == "changing")
     options.calls = CallSelection::kChanging;
   else if (value == "touching")
     options.calls = CallSelection::kTouching;
@@ -76,7 +78,7 @@ constexpr OptionRow kOptions[] = {
      [](SweepOptions& o, const std::string& v) -> Status { return SetNumber(o.point.emplace(), v); }},
     {"--when", "before|after", "kill only before or only after the call", SetWhen},
     {"--inject", "enospc|eio|short", "make the call fail instead of killing", SetFault},
-    {"--calls", "changing|touching", "which calls are points (touching: also those that only look)", SetCalls},
+    {"--calls", "distinct|changing|touching", "points: where files can differ (default), at changes only, at all calls", SetCalls},
     {"--sample", "N", "every Nth point only",
      [](SweepOptions& o, const std::string& v) -> Status { return SetNumber(o.sample, v); }},
     {"--min-points", "N", "fail when there are fewer points",

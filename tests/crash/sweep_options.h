@@ -19,7 +19,7 @@ struct SweepOptions {
   std::string file_system = "-";  // what the report calls the place
   std::string scenario = "*";     // shell pattern
   Fault fault = Fault::kKill;
-  CallSelection calls = CallSelection::kChanging;
+  CallSelection calls = CallSelection::kDistinct;
   uint32_t sample = 1;  // every how manyth point
   uint32_t workers = 2;
   uint64_t min_points = 0;

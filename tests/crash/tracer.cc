@@ -160,14 +160,14 @@ Status Tracer::OnCallStop(pid_t tid) {
 }
 
 Status Tracer::OnEntry(pid_t tid, Call call) {
-  const CallRow* row = FindCall(static_cast<long>(call.number));
-  if (row != nullptr) {
-    call.row = row;
+  call.row = FindCall(static_cast<long>(call.number));
+  if (call.row != nullptr) {
+    call.effect = Changes(tid, call) ? Effect::kMayChange : Effect::kNone;
     if (!Wanted(tid, call)) call.row = nullptr;
   }
   if (call.row != nullptr) {
     call.chosen = plan_.deed != Deed::kNothing && trace_.calls.size() == plan_.point;
-    trace_.calls.push_back(call.row);
+    trace_.calls.push_back({call.row, call.effect});
     if (call.chosen) TRY(DoAtEntry(tid, call));
   }
   entered_[tid] = call;
@@ -179,10 +179,36 @@ Status Tracer::OnExit(pid_t tid, int64_t result) {
   if (call.chosen) TRY(DoAtExit(tid, call));
   if (trace_.end.killed_by_us) return Ok();
   if (IsCallOnMarkerSocket(call.number, call.args[0])) TRY(child_.TakeMarkers(sink_));
-  const bool maps = call.number == SYS_mmap || call.number == SYS_mremap;
-  if (call.row != nullptr && maps && result > 0) mappings_.insert(static_cast<uint64_t>(result));
-  if (call.number == SYS_munmap) mappings_.erase(call.args[0]);
+  NoteMapping(call, result);
+  if (plan_.selection == CallSelection::kDistinct && call.row != nullptr) MemoryChanged(tid);
   return Continue(tid);
+}
+
+void Tracer::NoteMapping(const Call& call, int64_t result) {
+  if (call.number == SYS_munmap && result == 0) mappings_.erase(call.args[0]);
+  if (call.row == nullptr || result < 0) return;
+  if (call.number == SYS_mmap) {
+    const bool shared = (call.args[3] & MAP_SHARED) != 0 && (call.args[2] & PROT_WRITE) != 0;
+    mappings_[static_cast<uint64_t>(result)] = {call.args[1], shared, ""};
+  }
+  if (call.number == SYS_mremap) {
+    Mapping moved = std::move(mappings_[call.args[0]]);
+    mappings_.erase(call.args[0]);
+    moved.length = call.args[2];
+    mappings_[static_cast<uint64_t>(result)] = std::move(moved);
+  }
+}
+
+bool Tracer::MemoryChanged(pid_t tid) {
+  bool changed = false;
+  for (auto& [address, mapping] : mappings_) {
+    if (!mapping.shared) continue;
+    std::string now = PeekMemory(tid, address, mapping.length);
+    if (now == mapping.seen) continue;
+    mapping.seen = std::move(now);
+    changed = true;
+  }
+  return changed;
 }
 
 Status Tracer::DoAtEntry(pid_t tid, Call& call) {
@@ -233,14 +259,18 @@ Status Tracer::Kill() {
   return Ok();
 }
 
-bool Tracer::Wanted(pid_t tid, const Call& call) const {
+bool Tracer::Wanted(pid_t tid, const Call& call) {
+  const bool changes = call.effect == Effect::kMayChange;
   switch (plan_.selection) {
+    case CallSelection::kDistinct:
+      if (!Touches(tid, call)) return false;
+      return MemoryChanged(tid) || changes;
     case CallSelection::kTouching:
       return Touches(tid, call);
     case CallSelection::kChanging:
-      return Changes(tid, call) && Touches(tid, call);
+      return changes && Touches(tid, call);
     case CallSelection::kSpace:
-      return call.row->space == SpaceNeed::kMayRunOut && Changes(tid, call) && Touches(tid, call);
+      return call.row->space == SpaceNeed::kMayRunOut && changes && Touches(tid, call);
     case CallSelection::kShortable:
       return call.row->length != kNoArgument && call.args[call.row->length] >= 2 &&
              Touches(tid, call);

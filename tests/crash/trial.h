@@ -43,9 +43,9 @@ struct Deal {
 
 // What is known about a scenario before the sweep over it.
 struct Knowledge {
-  Reference reference;                // of the scenario, or of the one that was killed to set it up
-  std::vector<const CallRow*> calls;  // of an undisturbed run
-  size_t crash_point = 0;             // with after_crash_of: where that one is killed
+  Reference reference;          // of the scenario, or of the one that was killed to set it up
+  std::vector<SeenCall> calls;  // of an undisturbed run
+  size_t crash_point = 0;       // with after_crash_of: where that one is killed
 };
 
 struct Verdict {

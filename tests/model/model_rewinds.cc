@@ -112,6 +112,9 @@ Status ModelRun::ForceRollback(uint32_t count) {
   }
   TRY_ASSIGN(TreeSnapshot seen, Look());
   ++counts_.checks;
+  for (const EntrySnapshot& entry : seen.entries()) {
+    if (IsSavedAside(entry.path)) uncertain.merge(Neighbourhood(seen, entry.path));
+  }
   const test::CompareOptions but_uncertain{
       .exclude = {[&](std::string_view path) { return uncertain.contains(std::string(path)); }}};
   const std::vector<std::string> differences =

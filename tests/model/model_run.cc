@@ -129,16 +129,18 @@ Status ModelRun::ActOutsideOfStep(const Command& command) {
 Status ModelRun::WriteBetweenSteps(const Command& command) {
   TRY(EndStep());
   if (actor_->LiveWriters().empty() || stack_.empty()) return Ok();
-  const TreeSnapshot before = current_;
+  TreeSnapshot before = current_;
   TRY(Act(
       {.op = Op::kWriteKept, .path = command.path, .other = command.other, .salt = command.salt}));
   TRY_ASSIGN(current_, Look());
   TRY(BeginStep());
-  if (test::Diff(before, current_).empty()) return Ok();
-  TRY_ASSIGN(StepId ambient, NewestClosed());
-  if (ambient.value >= 0) return Wrong("writes between steps made no ambient step");
-  trace_.Add(fmt::format("they are ambient step {}", ambient.value));
-  Step between{.id = ambient, .before = before};
+  TRY_ASSIGN(StepId newest, NewestClosed());
+  if (newest == stack_[stack_.size() - 2].id) {
+    return test::Diff(before, current_).empty() ? Ok()
+                                                : Wrong("writes between steps are in no step");
+  }
+  trace_.Add(fmt::format("they are ambient step {}", newest.value));
+  Step between{.id = newest, .before = std::move(before)};
   TRY(FinishStep(between, inodes_));  // the same inodes as before: nothing was made or moved
   stack_.insert(stack_.end() - 1, std::move(between));
   Done(command);

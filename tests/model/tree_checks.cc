@@ -76,4 +76,8 @@ std::set<std::string> UncertainAfterForce(const TreeSnapshot& before, const Tree
   return uncertain;
 }
 
+bool IsSavedAside(std::string_view path) {
+  return BaseName(path).find(".kept-") != std::string_view::npos;
+}
+
 }  // namespace sandglass::model

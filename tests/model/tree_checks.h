@@ -29,4 +29,7 @@ std::set<std::string> UncertainAfterForce(const test::TreeSnapshot& before,
                                           const test::TreeSnapshot& after,
                                           const std::string& edited);
 
+// A name under which a forced rewind saved what a person had put in its way.
+bool IsSavedAside(std::string_view path);
+
 }  // namespace sandglass::model

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sstream>
+
 namespace sandglass::model {
 
 constexpr size_t kShownDifferences = 12;
@@ -20,6 +22,19 @@ std::string Listed(std::vector<std::string> lines) {
     lines.push_back(fmt::format("and {} more", all - kShownDifferences));
   }
   return fmt::format("{}", fmt::join(lines, "\n    "));
+}
+
+std::string KindOf(const std::string& failure) {
+  std::istringstream lines(failure);
+  std::string kind;
+  std::string line;
+  for (int i = 0; i < 2 && std::getline(lines, line); ++i) {
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      if (word.find_first_of("0123456789/\\\n") == std::string::npos) kind += word + " ";
+    }
+  }
+  return kind;
 }
 
 }  // namespace sandglass::model

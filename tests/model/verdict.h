@@ -17,4 +17,7 @@ std::string Ids(const std::vector<StepId>& ids);
 // The first lines, indented, and how many more there are.
 std::string Listed(std::vector<std::string> lines);
 
+// What two failures of one kind have in common: the first two lines, without names and numbers.
+std::string KindOf(const std::string& failure);
+
 }  // namespace sandglass::model

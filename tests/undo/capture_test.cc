@@ -158,6 +158,18 @@ TEST_F(UndoCapture, AReaderDoesNotDisturbAnAnchorAndGoesOnReading) {
   ExpectTree(before_);
 }
 
+// The limit of a step counts what is copied, and an inode that is kept is not copied.
+TEST_F(UndoCapture, DeletingMoreThanAStepMayCopyIsUndoable) {
+  if (!CanAnchor()) GTEST_SKIP() << "anchors: not supported by " << Here();
+  Fd huge = OpenPlain("huge.bin", O_WRONLY | O_CREAT);
+  MustCall(::ftruncate(huge.get(), off_t{1} << 30), "truncate");
+  Must(PWriteFully(huge.get(), AsBytes("at the end"), (off_t{1} << 30) - 10));
+  huge.Reset();  // an open writer would have to be copied
+  ASSERT_GT(uint64_t{1} << 30, UndoOptions{}.limits.max_step_copied_bytes);
+  before_ = Snapshot();
+  ExpectCheapAndExact(0, [&] { EXPECT_OK(ops().Unlink("huge.bin")); });
+}
+
 TEST_F(UndoCapture, AnAnchoredInodeIsFrozen) {
   const Fd reader = OpenPlain("small.txt", O_RDONLY);
   InStep([&] {

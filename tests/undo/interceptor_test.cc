@@ -430,6 +430,25 @@ TEST_F(UndoInterceptor, UI_19_TheOldestStepsAreEvictedUntilTheCopiedBytesFit) {
   }
 }
 
+TEST_F(UndoInterceptor, UI_19_TheOldestStepsAreEvictedUntilTheRetainedBytesFit) {
+  options_.limits.max_retained_bytes = 2'500'000;
+  for (int i = 1; i <= 4; ++i) workspace().WriteFile(fmt::format("{}.bin", i), Noise(1'000'000, i));
+  OpenLog();
+  std::vector<StepId> evicted;
+  for (int i = 1; i <= 4; ++i) {
+    ASSERT_OK(log().OpenStep({}));
+    EXPECT_OK(ops().Unlink(fmt::format("{}.bin", i)));
+    Result<std::vector<StepId>> gone = log().CloseStep();
+    ASSERT_OK(gone);
+    evicted.insert(evicted.end(), gone->begin(), gone->end());
+  }
+  EXPECT_THAT(evicted, ElementsAre(StepId{1}, StepId{2}));
+  RollBack(2);
+  EXPECT_FALSE(workspace().Exists("2.bin"));
+  for (const int i : {3, 4})
+    EXPECT_TRUE(Content(fmt::format("{}.bin", i)) == Noise(1'000'000, i)) << i;
+}
+
 TEST_F(UndoInterceptor, UI_20_AWriteOutsideAnyStepBelongsToAnAmbientOne) {
   FakeClock clock;
   options_.clock = &clock;

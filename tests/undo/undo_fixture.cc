@@ -7,6 +7,7 @@
 #include <sys/statfs.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -251,11 +252,11 @@ uint64_t FileSize(const std::string& path) {
 std::string Noise(size_t size, uint64_t seed) {
   std::string bytes(size, '\0');
   uint64_t state = seed * 0x9e3779b97f4a7c15 + 1;
-  for (char& byte : bytes) {
+  for (size_t at = 0; at < size; at += sizeof state) {
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
-    byte = static_cast<char>(state >> 56);
+    std::memcpy(bytes.data() + at, &state, std::min(size - at, sizeof state));
   }
   return bytes;
 }

@@ -1,4 +1,4 @@
-#include "cli/rewind_run.h"
+#include "cli/rewind_output.h"
 
 #include <fmt/format.h>
 

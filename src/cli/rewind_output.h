@@ -1,4 +1,4 @@
-// What undo, redo and restore have in common: running one and telling what it did.
+// What undo, redo and restore print.
 #pragma once
 
 #include <string_view>
@@ -20,7 +20,8 @@ void PrintRewind(const undo::RewindReport& report, const undo::RecoveryReport& r
 // Prints what a rewind would do.
 void PrintPlan(const undo::RewindReport& plan, const undo::RecoveryReport& recovery,
                const RewindWords& words, Console& console);
-// Adds the conflicts that the plan found to the error that --json prints; the message itself names them for people.
+// Adds the conflicts that the plan found to the error that --json prints; the message itself names
+// them for people.
 void ExplainRefusal(const Result<undo::RewindReport>& plan, Console& console);
 
 }  // namespace sandglass::cli
