@@ -1,14 +1,13 @@
 #include "undo/interceptor.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <functional>
-
-#include <fmt/format.h>
 
 #include "base/beneath.h"
 #include "base/rel_path.h"
@@ -21,7 +20,7 @@ namespace sandglass::undo {
 struct TicketState {
   StepGate::Pass pass;
   KeyLocks::Hold hold;
-  StepWriter* writer = nullptr;          // null: the operation is not recorded
+  StepWriter* writer = nullptr;  // null: the operation is not recorded
   std::optional<OpSeq> seq;
   std::optional<OpenObject> object;
   std::optional<OpenObject> target;
@@ -35,20 +34,27 @@ struct TicketState {
   bool replaced = false;
   bool folder_rename = false;
   LogCore* log = nullptr;
-  std::function<void()> on_done;         // counts for safeguards
+  std::function<void()> on_done;  // counts for safeguards
 };
 
 namespace {
 
 uint32_t ModeOf(NodeType type) {
   switch (type) {
-    case NodeType::kFile: return S_IFREG;
-    case NodeType::kDirectory: return S_IFDIR;
-    case NodeType::kSymlink: return S_IFLNK;
-    case NodeType::kFifo: return S_IFIFO;
-    case NodeType::kSocket: return S_IFSOCK;
-    case NodeType::kCharDevice: return S_IFCHR;
-    case NodeType::kBlockDevice: return S_IFBLK;
+    case NodeType::kFile:
+      return S_IFREG;
+    case NodeType::kDirectory:
+      return S_IFDIR;
+    case NodeType::kSymlink:
+      return S_IFLNK;
+    case NodeType::kFifo:
+      return S_IFIFO;
+    case NodeType::kSocket:
+      return S_IFSOCK;
+    case NodeType::kCharDevice:
+      return S_IFCHR;
+    case NodeType::kBlockDevice:
+      return S_IFBLK;
   }
   return S_IFREG;
 }
@@ -59,7 +65,8 @@ Ticket Unrecorded() { return Ticket(std::make_unique<TicketState>()); }
 // asked or a key is taken by someone else, the attempt is dropped whole and made again.
 class Attempt {
  public:
-  explicit Attempt(LogCore& log) : log_(log), place_(log.place()), state_(std::make_unique<TicketState>()) {
+  explicit Attempt(LogCore& log)
+      : log_(log), place_(log.place()), state_(std::make_unique<TicketState>()) {
     state_->log = &log;
   }
 
@@ -79,11 +86,15 @@ class Attempt {
   Status TouchDir(const Dir& dir) {
     if (writer().HasTouched(dir.object.id)) return Ok();
     if (dir.object.stat.mount != place_.root_mount) {
-      return Error(Code::kUnsupported, fmt::format("{} is another mount inside the project and cannot be undone there", dir.path));
+      return Error(Code::kUnsupported,
+                   fmt::format("{} is another mount inside the project and cannot be undone there",
+                               dir.path));
     }
     return writer().TouchMeta(dir.object, dir.path, TouchReason::kNames);
   }
-  static NameAt At(const Dir& dir, std::string_view name) { return {dir.object.id, dir.path, name}; }
+  static NameAt At(const Dir& dir, std::string_view name) {
+    return {dir.object.id, dir.path, name};
+  }
 
   // Where an object is in the project now; nullopt: nowhere.
   std::optional<std::string> Locate(const ObjectRef& ref, const OpenObject& object) const;
@@ -127,7 +138,8 @@ Decision AskSafeguard(LogCore& log, const SafeguardQuestion& question) {
   if (handler == nullptr) return Decision::kDeny;
   const auto deadline = std::chrono::steady_clock::now() + log.options().safeguards.timeout;
   const Decision decision = handler->Decide(question);
-  return std::chrono::steady_clock::now() > deadline ? Decision::kDeny : decision;  // too late is no
+  return std::chrono::steady_clock::now() > deadline ? Decision::kDeny
+                                                     : decision;  // too late is no
 }
 
 Error Denied(const SafeguardQuestion& question) {
@@ -160,10 +172,12 @@ Result<Ticket> Retry(LogCore& log, Once once) {
 }
 
 // The step would copy more than it may: ask, refuse, or go on without protection, as configured.
-Status OverLimit(LogCore& log, StepWriter& writer, std::string_view path, const Error& error, Again& again) {
+Status OverLimit(LogCore& log, StepWriter& writer, std::string_view path, const Error& error,
+                 Again& again) {
   if (error.code() != Code::kLimit) return error;
   switch (log.options().on_oversize) {
-    case OversizePolicy::kRefuse: return error;
+    case OversizePolicy::kRefuse:
+      return error;
     case OversizePolicy::kAsk:
       if (log.options().safeguard_handler == nullptr) return error;
       if (!log.safeguards().IsAllowed(SafeguardKind::kUndoLimit)) {
@@ -171,16 +185,21 @@ Status OverLimit(LogCore& log, StepWriter& writer, std::string_view path, const 
         return error;
       }
       break;
-    case OversizePolicy::kUnprotected: break;
+    case OversizePolicy::kUnprotected:
+      break;
   }
   TRY(writer.MarkUnprotected(error.message()));
-  log.QueueEvent([&log, id = writer.header().id, why = error.message()] { log.observer().OnUnprotected(id, why); });
+  log.QueueEvent([&log, id = writer.header().id, why = error.message()] {
+    log.observer().OnUnprotected(id, why);
+  });
   return Ok();
 }
 
 Error Frozen() {
-  return Error(Code::kFrozen, "the file was removed and is kept for undo; it cannot be changed through an old descriptor",
-               ESTALE);
+  return Error(
+      Code::kFrozen,
+      "the file was removed and is kept for undo; it cannot be changed through an old descriptor",
+      ESTALE);
 }
 
 Error Retrying() { return Error(Code::kBusy, "to be tried again"); }
@@ -248,7 +267,8 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
   }
   TRY_ASSIGN(dir.object.stat, StatFd(at.dir.fd));
   TRY(attempt.TouchDir(dir));
-  TRY_ASSIGN(attempt.state().seq, attempt.writer().IntendCreate(Attempt::At(dir, at.name), Birth::kNew, mode));
+  TRY_ASSIGN(attempt.state().seq,
+             attempt.writer().IntendCreate(Attempt::At(dir, at.name), Birth::kNew, mode));
   attempt.state().created_in = at.dir.fd;
   attempt.state().created_name = name;
   return attempt.Finish();
@@ -267,7 +287,8 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
       again.collided = object.id;
       return Retrying();
     }
-    if (NameExists(at.dir.fd, name.c_str())) return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
+    if (NameExists(at.dir.fd, name.c_str()))
+      return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
     // Our anchor keeps the inode linkable although its last name is gone; natively the kernel would say this.
     const auto old_path = attempt.Locate(ref, object);
     if (!old_path && log_.IsFrozen(attempt.writer(), object)) {
@@ -278,7 +299,8 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
     if (old_path) TRY(attempt.writer().TouchMeta(object, *old_path, TouchReason::kNames));
     const bool nameless = object.stat.nlink == 0;  // O_TMPFILE: born with this name
     TRY_ASSIGN(attempt.state().seq,
-               attempt.writer().IntendCreate(Attempt::At(dir, at.name), nameless ? Birth::kNew : Birth::kLink,
+               attempt.writer().IntendCreate(Attempt::At(dir, at.name),
+                                             nameless ? Birth::kNew : Birth::kLink,
                                              object.stat.mode, nameless ? kNoObject : object.id));
     if (nameless) {
       attempt.state().created_in = at.dir.fd;
@@ -303,7 +325,8 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
       return Retrying();
     }
     if (object.stat.mount != log_.place().root_mount) {
-      return Error(Code::kUnsupported, fmt::format("{} is another mount inside the project", path), EBUSY);
+      return Error(Code::kUnsupported, fmt::format("{} is another mount inside the project", path),
+                   EBUSY);
     }
     StepWriter& writer = attempt.writer();
     if (!writer.IsBorn(object.id)) {
@@ -341,8 +364,9 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
     TRY_ASSIGN(FileStat first_look, StatAt(from.dir.fd, from_name.c_str()));
     auto target_look = StatAt(to.dir.fd, to_name.c_str());
-    const bool folder = first_look.IsDirectory() ||
-                        (mode == RenameMode::kExchange && target_look.ok() && target_look->IsDirectory());
+    const bool folder =
+        first_look.IsDirectory() ||
+        (mode == RenameMode::kExchange && target_look.ok() && target_look->IsDirectory());
     Attempt attempt(log_);
     TRY(attempt.Enter(folder ? StepGate::Way::kAlone : StepGate::Way::kTogether));
     TRY_ASSIGN(auto from_dir, attempt.OpenDir(from.dir));
@@ -357,12 +381,16 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
     if (target.ok() && target->stat.IsDirectory() && mode == RenameMode::kExchange && !folder) {
       return (again.collided = object.id), Retrying();
     }
-    const std::string from_path = JoinPath(from_dir.path, from.name), to_path = JoinPath(to_dir.path, to.name);
+    const std::string from_path = JoinPath(from_dir.path, from.name),
+                      to_path = JoinPath(to_dir.path, to.name);
     // Names that undo does not care about on both sides; if one side matters, the move does.
-    if (log_.Ignores(from_path, object.stat.mode) && log_.Ignores(to_path, object.stat.mode)) return Unrecorded();
+    if (log_.Ignores(from_path, object.stat.mode) && log_.Ignores(to_path, object.stat.mode))
+      return Unrecorded();
     // Two names of one object: POSIX says that nothing happens.
-    if (target.ok() && target->id == object.id && mode != RenameMode::kNoReplace) return Unrecorded();
-    if (target.ok() && mode == RenameMode::kNoReplace) return Error(Code::kExists, fmt::format("{} exists", to_path), EEXIST);
+    if (target.ok() && target->id == object.id && mode != RenameMode::kNoReplace)
+      return Unrecorded();
+    if (target.ok() && mode == RenameMode::kNoReplace)
+      return Error(Code::kExists, fmt::format("{} exists", to_path), EEXIST);
     if (!target.ok() && mode == RenameMode::kExchange) return target.error();
     for (const ObjectId& key : {object.id, target.ok() ? target->id : object.id}) {
       if (!hold.TryAdd(key)) return (again.collided = key), Retrying();
@@ -372,7 +400,9 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
     if (over && !writer.IsBorn(target->id)) {
       again.question = log_.safeguards().OnRenameOver(to_path);
       if (again.question) return Retrying();
-      attempt.state().on_done = [&log = log_, to_path] { log.safeguards().CountRenameOver(to_path); };
+      attempt.state().on_done = [&log = log_, to_path] {
+        log.safeguards().CountRenameOver(to_path);
+      };
     }
     TRY_ASSIGN(from_dir.object.stat, StatFd(from.dir.fd));
     TRY_ASSIGN(to_dir.object.stat, StatFd(to.dir.fd));
@@ -392,8 +422,8 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
       keep = *kept;
     }
     TRY_ASSIGN(attempt.state().seq,
-               writer.IntendRename(Attempt::At(from_dir, from.name), Attempt::At(to_dir, to.name), mode, object,
-                                   target.ok() ? &*target : nullptr, keep));
+               writer.IntendRename(Attempt::At(from_dir, from.name), Attempt::At(to_dir, to.name),
+                                   mode, object, target.ok() ? &*target : nullptr, keep));
     if (keep.by_rename) {
       // The old target moves aside first; the bridge's rename then finds the name free.
       TRY_ASSIGN(int anchors, writer.files().Anchors());
@@ -417,9 +447,11 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
 
 // --- Contents and metadata.
 
-Result<Ticket> Interceptor::BeginOpenForWrite(const ObjectRef& ref, Truncate truncate, WriteVisibility visibility) {
+Result<Ticket> Interceptor::BeginOpenForWrite(const ObjectRef& ref, Truncate truncate,
+                                              WriteVisibility visibility) {
   if (truncate == Truncate::kYes) return BeginContent(ref, ContentChange::TruncateTo(0));
-  if (visibility == WriteVisibility::kAnnounced) return Unrecorded();  // each write comes with its offset
+  if (visibility == WriteVisibility::kAnnounced)
+    return Unrecorded();  // each write comes with its offset
   return BeginContent(ref, ContentChange::Whole());
 }
 
@@ -441,10 +473,12 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
     }
     if (log_.Ignores(*path, object.stat.mode)) return Unrecorded();
     if (object.stat.mount != log_.place().root_mount) {
-      return Error(Code::kUnsupported, fmt::format("{} is on another mount inside the project", *path));
+      return Error(Code::kUnsupported,
+                   fmt::format("{} is on another mount inside the project", *path));
     }
     if (!writer.IsBorn(object.id)) {
-      const bool truncates = change.kind == ContentChange::Kind::kTruncate && change.offset < object.stat.size;
+      const bool truncates =
+          change.kind == ContentChange::Kind::kTruncate && change.offset < object.stat.size;
       again.question = truncates ? log_.safeguards().OnTruncate(*path, object.stat.size)
                                  : log_.safeguards().OnOverwrite(*path, object.stat.size);
       if (again.question) return Retrying();
@@ -456,15 +490,17 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
       ObjectId fresh;
       if (attempt.state().hold.TryAdd(parent.id)) {
         TRY_ASSIGN(parent.stat, StatFd(parent_fd.get()));
-        TRY_ASSIGN(fresh, writer.TryReplaceInode(object, parent, {parent.id, ParentOf(*path), BaseName(*path)}));
+        TRY_ASSIGN(fresh, writer.TryReplaceInode(object, parent,
+                                                 {parent.id, ParentOf(*path), BaseName(*path)}));
       }
       if (fresh != kNoObject) {
         attempt.state().replaced = true;
         return attempt.Finish();
       }
     }
-    const WriteVisibility visibility =
-        change.kind == ContentChange::Kind::kRange ? WriteVisibility::kAnnounced : WriteVisibility::kUnseen;
+    const WriteVisibility visibility = change.kind == ContentChange::Kind::kRange
+                                           ? WriteVisibility::kAnnounced
+                                           : WriteVisibility::kUnseen;
     Status touched = writer.TouchContent(object, *path, change, visibility);
     if (!touched.ok()) TRY(OverLimit(log_, writer, *path, touched.error(), again));
     TRY(writer.MakeDurable());
@@ -482,7 +518,8 @@ Result<Ticket> Interceptor::BeginMetadata(const ObjectRef& ref) {
   if (!path && log_.IsFrozen(attempt.writer(), object)) return Frozen();
   if (!path || log_.Ignores(*path, object.stat.mode)) return Unrecorded();
   if (object.stat.mount != log_.place().root_mount) {
-    return Error(Code::kUnsupported, fmt::format("{} is on another mount inside the project", *path));
+    return Error(Code::kUnsupported,
+                 fmt::format("{} is on another mount inside the project", *path));
   }
   TRY(attempt.writer().TouchMeta(object, *path, TouchReason::kDirect));
   TRY(attempt.writer().MakeDurable());

@@ -46,7 +46,15 @@ struct ObjectRef {
   std::string_view path = {};
 };
 
-enum class NodeType : uint8_t { kFile, kDirectory, kSymlink, kFifo, kSocket, kCharDevice, kBlockDevice };
+enum class NodeType : uint8_t {
+  kFile,
+  kDirectory,
+  kSymlink,
+  kFifo,
+  kSocket,
+  kCharDevice,
+  kBlockDevice
+};
 enum class RenameMode : uint8_t { kReplace, kNoReplace, kExchange };
 enum class Truncate : uint8_t { kNo, kYes };
 // Whether the bridge will announce every later write with its offset (FUSE, 9P) or hands the descriptor out (supervision).
@@ -54,10 +62,12 @@ enum class WriteVisibility : uint8_t { kAnnounced, kUnseen };
 
 struct ContentChange {
   enum class Kind : uint8_t { kWhole, kRange, kTruncate } kind = Kind::kWhole;
-  uint64_t offset = 0;   // kRange: first byte; kTruncate: the new size
-  uint64_t length = 0;   // kRange
+  uint64_t offset = 0;  // kRange: first byte; kTruncate: the new size
+  uint64_t length = 0;  // kRange
   static ContentChange Whole() { return {}; }
-  static ContentChange Range(uint64_t offset, uint64_t length) { return {Kind::kRange, offset, length}; }
+  static ContentChange Range(uint64_t offset, uint64_t length) {
+    return {Kind::kRange, offset, length};
+  }
   static ContentChange TruncateTo(uint64_t size) { return {Kind::kTruncate, size, 0}; }
 };
 
@@ -98,7 +108,8 @@ class Interceptor {
   Result<Ticket> BeginRemove(const NameRef& at);
   Result<Ticket> BeginRename(const NameRef& from, const NameRef& to, RenameMode mode);
 
-  Result<Ticket> BeginOpenForWrite(const ObjectRef& object, Truncate truncate, WriteVisibility visibility);
+  Result<Ticket> BeginOpenForWrite(const ObjectRef& object, Truncate truncate,
+                                   WriteVisibility visibility);
   Result<Ticket> BeginContent(const ObjectRef& object, ContentChange change);
   // chmod, chown, utimes; setxattr, removexattr, ACLs; FS_IOC_SETFLAGS.
   Result<Ticket> BeginMetadata(const ObjectRef& object);

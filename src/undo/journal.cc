@@ -21,7 +21,8 @@ constexpr size_t kMaxGrowth = 4 << 20;
 
 }  // namespace
 
-Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(int dir_fd, const char* name, const JournalHeader& header) {
+Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(int dir_fd, const char* name,
+                                                             const JournalHeader& header) {
   std::unique_ptr<JournalWriter> journal(new JournalWriter);
   journal->fd_ = Fd(::openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!journal->fd_.valid()) return Error::FromErrno(errno, "create journal");
@@ -41,11 +42,13 @@ Status JournalWriter::Reserve(size_t bytes) {
   if (bytes <= capacity_) return Ok();
   size_t next = capacity_ == 0 ? kFirstCapacity : capacity_ + std::min(capacity_, kMaxGrowth);
   next = std::max(next, (bytes + kFirstCapacity - 1) / kFirstCapacity * kFirstCapacity);
-  if (int err = ::posix_fallocate(fd_.get(), static_cast<off_t>(capacity_), static_cast<off_t>(next - capacity_))) {
+  if (int err = ::posix_fallocate(fd_.get(), static_cast<off_t>(capacity_),
+                                  static_cast<off_t>(next - capacity_))) {
     return Error::FromErrno(err, "extend journal");
   }
-  void* map = capacity_ == 0 ? ::mmap(nullptr, next, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0)
-                             : ::mremap(map_, capacity_, next, MREMAP_MAYMOVE);
+  void* map = capacity_ == 0
+                  ? ::mmap(nullptr, next, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0)
+                  : ::mremap(map_, capacity_, next, MREMAP_MAYMOVE);
   if (map == MAP_FAILED) return Error::FromErrno(errno, "map journal");
   map_ = static_cast<uint8_t*>(map);
   capacity_ = next;
@@ -59,7 +62,8 @@ Status JournalWriter::Append(const Record& record) {
   EncodeRecord(record, scratch_);
 #ifdef SANDGLASS_MUTANT_journal_after_operation
   // A broken build for the crash harness: intents reach the journal only together with their outcome.
-  if (std::holds_alternative<CreateRecord>(record) || std::holds_alternative<RemoveRecord>(record) ||
+  if (std::holds_alternative<CreateRecord>(record) ||
+      std::holds_alternative<RemoveRecord>(record) ||
       std::holds_alternative<RenameRecord>(record)) {
     late_.push_back(scratch_.bytes());
     return Ok();
@@ -91,7 +95,8 @@ void JournalWriter::Beat(int64_t now_ns) {
 Status JournalWriter::Finish() {
   MutexLock lock(mutex_);
   // First the cut: if it fails, the journal is still open and can be finished later.
-  if (::ftruncate(fd_.get(), static_cast<off_t>(used_)) != 0) return Error::FromErrno(errno, "finish journal");
+  if (::ftruncate(fd_.get(), static_cast<off_t>(used_)) != 0)
+    return Error::FromErrno(errno, "finish journal");
   if (map_ != nullptr) ::munmap(map_, capacity_);
   map_ = nullptr;
   capacity_ = 0;
@@ -100,7 +105,8 @@ Status JournalWriter::Finish() {
 
 Status JournalWriter::Sync() {
   MutexLock lock(mutex_);
-  if (map_ != nullptr && ::msync(map_, used_, MS_SYNC) != 0) return Error::FromErrno(errno, "sync journal");
+  if (map_ != nullptr && ::msync(map_, used_, MS_SYNC) != 0)
+    return Error::FromErrno(errno, "sync journal");
   if (::fdatasync(fd_.get()) != 0) return Error::FromErrno(errno, "sync journal");
   return Ok();
 }
@@ -131,7 +137,8 @@ Result<CursorFile> CursorFile::Open(int dir_fd, const char* name) {
   Fd fd(::openat(dir_fd, name, O_RDWR | O_CLOEXEC));
   if (!fd.valid()) return Error::FromErrno(errno, "open journal");
   CursorFile cursor;
-  cursor.map_ = ::mmap(nullptr, kJournalHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  cursor.map_ =
+      ::mmap(nullptr, kJournalHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (cursor.map_ == MAP_FAILED) {
     cursor.map_ = nullptr;
     return Error::FromErrno(errno, "map journal");

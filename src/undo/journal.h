@@ -23,7 +23,8 @@ namespace sandglass::undo {
 class JournalWriter {
  public:
   // kNoSpace: not even the first pages fit.
-  static Result<std::unique_ptr<JournalWriter>> Create(int dir_fd, const char* name, const JournalHeader& header);
+  static Result<std::unique_ptr<JournalWriter>> Create(int dir_fd, const char* name,
+                                                       const JournalHeader& header);
   ~JournalWriter();
 
   // kNoSpace: the record was not written and the journal is as before.

@@ -13,11 +13,12 @@
 namespace sandglass::undo {
 
 uint64_t LogCore::RetainedBudget(uint64_t retained) const {
-  struct statvfs info {};
+  struct statvfs info{};
   if (::fstatvfs(frame_->store(), &info) != 0) return options_.limits.max_retained_bytes;
   // What is retained would be free again if it were dropped.
   const uint64_t free = info.f_bavail * info.f_frsize + retained;
-  return std::min(options_.limits.max_retained_bytes, free / 100 * options_.limits.max_retained_percent_of_free);
+  return std::min(options_.limits.max_retained_bytes,
+                  free / 100 * options_.limits.max_retained_percent_of_free);
 }
 
 Result<std::vector<StepId>> LogCore::Evict() {
@@ -28,8 +29,9 @@ Result<std::vector<StepId>> LogCore::Evict() {
   }
   const uint64_t retained_budget = retained == 0 ? UINT64_MAX : RetainedBudget(retained);
   std::vector<StepId> evicted;
-  while (steps_.size() > 1 && (steps_.size() > options_.limits.max_steps || copied > options_.limits.max_copied_bytes ||
-                               retained > retained_budget)) {
+  while (steps_.size() > 1 &&
+         (steps_.size() > options_.limits.max_steps || copied > options_.limits.max_copied_bytes ||
+          retained > retained_budget)) {
     const StepRow row = steps_.front();
     TRY(DropFolder(frame_->steps(), row.folder, &row.close));
     TRY(DropBarriers(row.header.id));
@@ -45,7 +47,8 @@ Result<std::vector<StepId>> LogCore::Evict() {
 }
 
 void LogCore::CompactObjects() {
-  (void)objects_.Compact(CollectIdentities({frame_->steps(), frame_->redo()}));  // only a saving: the old file stays good
+  (void)objects_.Compact(CollectIdentities(
+      {frame_->steps(), frame_->redo()}));  // only a saving: the old file stays good
 }
 
 // One rename makes a step's folder disappear; the deletion of its files can take its time.
@@ -68,8 +71,11 @@ void LogCore::UnlinkSharedAnchors(int step_dir) {
     auto object = OpenObjectAt(place_->identifier, anchors->get(), name.c_str());
     if (!object.ok() || object->stat.nlink < 2) continue;
     const auto signature = objects_.Find(object->id);
-    if (::unlinkat(anchors->get(), name.c_str(), 0) != 0 || !signature || !signature->Matches(object->stat)) continue;
-    if (auto now = StatFd(object->fd.get()); now.ok()) objects_.Put(object->id, Signature::Of(*now));
+    if (::unlinkat(anchors->get(), name.c_str(), 0) != 0 || !signature ||
+        !signature->Matches(object->stat))
+      continue;
+    if (auto now = StatFd(object->fd.get()); now.ok())
+      objects_.Put(object->id, Signature::Of(*now));
   }
 }
 
@@ -85,7 +91,8 @@ Status LogCore::ClearRedo() {
 // --- Threads.
 
 void LogCore::StartThreads() {
-  if (options_.compression == Compression::kBackground) housekeeper_ = std::thread([this] { HousekeeperLoop(); });
+  if (options_.compression == Compression::kBackground)
+    housekeeper_ = std::thread([this] { HousekeeperLoop(); });
   if (options_.heartbeat.count() > 0) heart_ = std::thread([this] { HeartLoop(); });
 }
 

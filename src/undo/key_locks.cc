@@ -27,7 +27,8 @@ void KeyLocks::Hold::Release() {
 }
 
 bool KeyLocks::Hold::Has(uint16_t stripe) const {
-  return std::find(stripes_.begin(), stripes_.begin() + count_, stripe) != stripes_.begin() + count_;
+  return std::find(stripes_.begin(), stripes_.begin() + count_, stripe) !=
+         stripes_.begin() + count_;
 }
 
 bool KeyLocks::Hold::TryAdd(const ObjectId& key) {
@@ -62,7 +63,9 @@ void KeyLocks::Lock(uint16_t stripe) {
   while (!TryLock(stripe)) taken_[stripe].wait(1, std::memory_order_relaxed);
 }
 
-bool KeyLocks::TryLock(uint16_t stripe) { return taken_[stripe].exchange(1, std::memory_order_acquire) == 0; }
+bool KeyLocks::TryLock(uint16_t stripe) {
+  return taken_[stripe].exchange(1, std::memory_order_acquire) == 0;
+}
 
 void KeyLocks::Unlock(uint16_t stripe) {
   taken_[stripe].store(0, std::memory_order_release);

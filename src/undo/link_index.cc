@@ -19,7 +19,8 @@ constexpr int kMaxDepth = 512;
 std::optional<std::string> LinkIndex::Find(ObjectId object) {
   if (!built_) {
     built_ = true;
-    Walk(place_.root.get(), "", 0, Which::kAll, [this](ObjectId id, const std::string& path) { paths_.emplace(id, path); });
+    Walk(place_.root.get(), "", 0, Which::kAll,
+         [this](ObjectId id, const std::string& path) { paths_.emplace(id, path); });
   }
   auto found = paths_.find(object);
   if (found == paths_.end()) return std::nullopt;
@@ -40,7 +41,8 @@ void LinkIndex::ForEachLinkBelow(int dir_fd, const std::string& path, const Each
   Walk(dir_fd, path, 0, Which::kSeveralNames, each);
 }
 
-void LinkIndex::Walk(int dir_fd, const std::string& path, int depth, Which which, const Each& each) {
+void LinkIndex::Walk(int dir_fd, const std::string& path, int depth, Which which,
+                     const Each& each) {
   if (depth > kMaxDepth) return;
   const int fd = ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;

@@ -18,7 +18,8 @@ class LinkIndex {
   // A path at which `object` can be found now.
   std::optional<std::string> Find(ObjectId object);
   // Every name below an open folder of an object that has several.
-  void ForEachLinkBelow(int dir_fd, const std::string& path, const std::function<void(ObjectId, const std::string&)>& each);
+  void ForEachLinkBelow(int dir_fd, const std::string& path,
+                        const std::function<void(ObjectId, const std::string&)>& each);
   void Add(ObjectId object, const std::string& path) { paths_[object] = path; }
 
  private:

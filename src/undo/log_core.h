@@ -37,7 +37,9 @@ class LogCore {
   // Serialises what happens to steps as wholes. Observers hear of it when the lock is gone again.
   class SCOPED_CAPABILITY LifecycleLock {
    public:
-    explicit LifecycleLock(LogCore& core) ACQUIRE(core.lifecycle_) : core_(core) { core_.lifecycle_.Lock(); }
+    explicit LifecycleLock(LogCore& core) ACQUIRE(core.lifecycle_) : core_(core) {
+      core_.lifecycle_.Lock();
+    }
     ~LifecycleLock() RELEASE() {
       core_.lifecycle_.Unlock();
       core_.FireEvents();
@@ -78,7 +80,8 @@ class LogCore {
 
   // --- UndoLog's own.
   Result<StepId> OpenStep(const StepSpec& spec) EXCLUDES(lifecycle_);
-  Result<std::vector<StepId>> CloseStep(std::span<const ObjectRef> live_writers) EXCLUDES(lifecycle_);
+  Result<std::vector<StepId>> CloseStep(std::span<const ObjectRef> live_writers)
+      EXCLUDES(lifecycle_);
   Result<RewindReport> AbortStep() EXCLUDES(lifecycle_);
   Result<bool> Tick() EXCLUDES(lifecycle_);
   std::optional<StepId> OpenStepId() const EXCLUDES(current_mutex_);
@@ -87,7 +90,8 @@ class LogCore {
   Result<RewindReport> Redo(uint32_t count, Force force) EXCLUDES(lifecycle_);
   Result<RewindReport> PlanRedo(uint32_t count) EXCLUDES(lifecycle_);
   uint32_t RedoDepth() EXCLUDES(lifecycle_);
-  Result<RewindReport> Restore(UndoLog& log, StepId step, std::span<const std::string> paths, Force force) EXCLUDES(lifecycle_);
+  Result<RewindReport> Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
+                               Force force) EXCLUDES(lifecycle_);
   Status NoteExternalModification(std::span<const std::string> paths) EXCLUDES(lifecycle_);
   Result<std::vector<HistoryEntry>> History() EXCLUDES(lifecycle_);
   const RecoveryReport& recovery() const { return recovery_; }
@@ -101,7 +105,8 @@ class LogCore {
   Status Start() REQUIRES(lifecycle_);
   Status LoadRows() REQUIRES(lifecycle_);
   Result<StepId> OpenLocked(const StepSpec& spec) REQUIRES(lifecycle_);
-  Result<std::vector<StepId>> CloseLocked(std::span<const ObjectRef> live_writers) REQUIRES(lifecycle_);
+  Result<std::vector<StepId>> CloseLocked(std::span<const ObjectRef> live_writers)
+      REQUIRES(lifecycle_);
   Status CloseAmbientLocked() REQUIRES(lifecycle_);
   Status SettleShadows(StepWriter& writer) REQUIRES(lifecycle_);
   Status SettleBetweenSteps() REQUIRES(lifecycle_);
@@ -126,7 +131,8 @@ class LogCore {
   // --- rewinds.cc
   Status Recover() REQUIRES(lifecycle_);
   Status FinishPromotions() REQUIRES(lifecycle_);
-  Status DropReversed(std::vector<StepRow>& rows, const std::vector<StepRow>& others, int folder) REQUIRES(lifecycle_);
+  Status DropReversed(std::vector<StepRow>& rows, const std::vector<StepRow>& others, int folder)
+      REQUIRES(lifecycle_);
   Status RecoverRewind() REQUIRES(lifecycle_);
   Status RecoverStep() REQUIRES(lifecycle_);
   Status PromoteInterruptedAmbient(const StepView& view) REQUIRES(lifecycle_);
@@ -136,8 +142,8 @@ class LogCore {
     std::string folder;
   };
   // Takes back one step; on success its reversal stands complete in wal/rewind.
-  Status RunRewind(const Source& source, Force force, const std::unordered_set<ObjectId>* keep, RewindReport& report,
-                   StepRow& reversal) REQUIRES(lifecycle_);
+  Status RunRewind(const Source& source, Force force, const std::unordered_set<ObjectId>* keep,
+                   RewindReport& report, StepRow& reversal) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
   Status EnsureSettled() REQUIRES(lifecycle_);
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
@@ -151,14 +157,15 @@ class LogCore {
   Status CheckSpace(const StepView& view, SpareRedo spare) REQUIRES(lifecycle_);
   Result<size_t> RowsToPop(uint32_t count) const REQUIRES(lifecycle_);
   enum class Way : uint8_t { kBack, kForth };  // rollback, redo
-  std::vector<Conflict> Conflicts(Way way, const StepRow& row, const StepView& view, StepFiles& files,
-                                  const LaterSteps* later) REQUIRES(lifecycle_);
+  std::vector<Conflict> Conflicts(Way way, const StepRow& row, const StepView& view,
+                                  StepFiles& files, const LaterSteps* later) REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);
 
   // --- keeping_house.cc
   Result<std::vector<StepId>> Evict() REQUIRES(lifecycle_);
   uint64_t RetainedBudget(uint64_t retained) const;
-  Status DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close) REQUIRES(lifecycle_);
+  Status DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close)
+      REQUIRES(lifecycle_);
   Status ClearRedo() REQUIRES(lifecycle_);
   void UnlinkSharedAnchors(int step_dir) REQUIRES(lifecycle_);
   void CompactObjects() REQUIRES(lifecycle_);

@@ -1,6 +1,7 @@
 #include "undo/metadata.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/xattr.h>
@@ -10,15 +11,14 @@
 #include <cerrno>
 #include <ctime>
 
-#include <fmt/format.h>
-
 namespace sandglass::undo {
 namespace {
 
 // What chattr can set on the file systems that we support; the others (extents, inline data, ...) belong to the kernel.
-constexpr uint32_t kSettableFlags = FS_SYNC_FL | FS_IMMUTABLE_FL | FS_APPEND_FL | FS_NODUMP_FL | FS_NOATIME_FL |
-                                    FS_DIRSYNC_FL | FS_NOCOW_FL | FS_COMPR_FL | FS_NOCOMP_FL | FS_PROJINHERIT_FL |
-                                    FS_TOPDIR_FL | FS_JOURNAL_DATA_FL | FS_CASEFOLD_FL;
+constexpr uint32_t kSettableFlags = FS_SYNC_FL | FS_IMMUTABLE_FL | FS_APPEND_FL | FS_NODUMP_FL |
+                                    FS_NOATIME_FL | FS_DIRSYNC_FL | FS_NOCOW_FL | FS_COMPR_FL |
+                                    FS_NOCOMP_FL | FS_PROJINHERIT_FL | FS_TOPDIR_FL |
+                                    FS_JOURNAL_DATA_FL | FS_CASEFOLD_FL;
 
 constexpr size_t kMaxXattrBytes = 1 << 20;
 
@@ -41,19 +41,23 @@ using Xattrs = std::vector<std::pair<std::string, std::string>>;
 
 Result<Xattrs> ReadXattrs(const OpenObject& object) {
   ProcPath path(object.fd.get());
-  auto list = ReadGrowing("list xattrs", [&](char* out, size_t size) { return ::listxattr(path.c_str(), out, size); });
+  auto list = ReadGrowing(
+      "list xattrs", [&](char* out, size_t size) { return ::listxattr(path.c_str(), out, size); });
   if (!list.ok()) {
-    if (list.error().sys_errno() == EOPNOTSUPP || list.error().sys_errno() == EPERM) return Xattrs{};
+    if (list.error().sys_errno() == EOPNOTSUPP || list.error().sys_errno() == EPERM)
+      return Xattrs{};
     return list.error();
   }
   Xattrs xattrs;
   for (size_t at = 0; at < list->size();) {
     std::string name(list->c_str() + at);
     at += name.size() + 1;
-    auto value = ReadGrowing("read xattr",
-                             [&](char* out, size_t size) { return ::getxattr(path.c_str(), name.c_str(), out, size); });
+    auto value = ReadGrowing("read xattr", [&](char* out, size_t size) {
+      return ::getxattr(path.c_str(), name.c_str(), out, size);
+    });
     if (!value.ok()) {
-      if (value.error().sys_errno() == ENODATA) continue;  // went away in between, or only listed (btrfs properties)
+      if (value.error().sys_errno() == ENODATA)
+        continue;  // went away in between, or only listed (btrfs properties)
       return value.error().WithContext(name);
     }
     xattrs.emplace_back(std::move(name), std::move(value).value());
@@ -94,7 +98,8 @@ Status ApplyXattrs(const OpenObject& object, const Metadata& want) {
   if (now == want.xattrs) return Ok();
   ProcPath path(object.fd.get());
   for (const auto& [name, value] : now) {
-    bool wanted = std::any_of(want.xattrs.begin(), want.xattrs.end(), [&](const auto& x) { return x.first == name; });
+    bool wanted = std::any_of(want.xattrs.begin(), want.xattrs.end(),
+                              [&](const auto& x) { return x.first == name; });
     if (!wanted && ::removexattr(path.c_str(), name.c_str()) != 0 && errno != ENODATA) {
       return Error::FromErrno(errno, fmt::format("remove xattr {}", name));
     }
@@ -102,7 +107,8 @@ Status ApplyXattrs(const OpenObject& object, const Metadata& want) {
 #ifndef SANDGLASS_MUTANT_skip_xattr_restore
   for (const auto& entry : want.xattrs) {
     if (std::find(now.begin(), now.end(), entry) != now.end()) continue;
-    if (::setxattr(path.c_str(), entry.first.c_str(), entry.second.data(), entry.second.size(), 0) != 0) {
+    if (::setxattr(path.c_str(), entry.first.c_str(), entry.second.data(), entry.second.size(),
+                   0) != 0) {
       return Error::FromErrno(errno, fmt::format("restore xattr {}", entry.first));
     }
   }
@@ -112,7 +118,8 @@ Status ApplyXattrs(const OpenObject& object, const Metadata& want) {
 
 Status ApplyMode(const OpenObject& object, const Metadata& want) {
   if (S_ISLNK(want.mode)) return Ok();
-  TRY_ASSIGN(FileStat now, StatFd(object.fd.get()));  // owner and ACL changes above may have moved bits
+  TRY_ASSIGN(FileStat now,
+             StatFd(object.fd.get()));  // owner and ACL changes above may have moved bits
   if (now.mode == want.mode) return Ok();
 #ifdef SANDGLASS_MUTANT_skip_mode_bits
   return Ok();
@@ -145,7 +152,8 @@ Status WriteFlags(int fd, uint32_t flags) {
   int now = 0;
   if (::ioctl(fd, FS_IOC_GETFLAGS, &now) != 0) return Error::FromErrno(errno, "read inode flags");
   int next = static_cast<int>((static_cast<uint32_t>(now) & ~kSettableFlags) | flags);
-  if (::ioctl(fd, FS_IOC_SETFLAGS, &next) != 0) return Error::FromErrno(errno, "restore inode flags");
+  if (::ioctl(fd, FS_IOC_SETFLAGS, &next) != 0)
+    return Error::FromErrno(errno, "restore inode flags");
   return Ok();
 }
 
@@ -191,7 +199,8 @@ bool InGroup(gid_t gid) {
   if (gid == ::getegid()) return true;
   std::vector<gid_t> groups(static_cast<size_t>(std::max(0, ::getgroups(0, nullptr))));
   const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
-  return std::find(groups.begin(), groups.begin() + std::max(0, count), gid) != groups.begin() + std::max(0, count);
+  return std::find(groups.begin(), groups.begin() + std::max(0, count), gid) !=
+         groups.begin() + std::max(0, count);
 }
 
 }  // namespace
@@ -208,7 +217,9 @@ bool CanRestore(const Metadata& meta, std::string* why) {
   }
   for (const auto& [name, value] : meta.xattrs) {
     if (name.starts_with("user.") || name.starts_with("system.posix_acl_")) continue;
-    if (name == "security.selinux" || name.starts_with("security.ima") || name.starts_with("btrfs.")) continue;
+    if (name == "security.selinux" || name.starts_with("security.ima") ||
+        name.starts_with("btrfs."))
+      continue;
     *why = fmt::format("it has the attribute {}", name);
     return false;
   }
@@ -220,8 +231,12 @@ Status ApplyMtime(const OpenObject& object, int64_t mtime_ns) {
   if (now.mtime_ns == mtime_ns) return Ok();
   // Floor division: times before 1970 have a negative second and a positive nanosecond.
   int64_t sec = mtime_ns / 1'000'000'000, nsec = mtime_ns % 1'000'000'000;
-  if (nsec < 0) { sec -= 1; nsec += 1'000'000'000; }
-  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = sec, .tv_nsec = nsec}};
+  if (nsec < 0) {
+    sec -= 1;
+    nsec += 1'000'000'000;
+  }
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                             {.tv_sec = sec, .tv_nsec = nsec}};
   if (::utimensat(AT_FDCWD, ProcPath(object.fd.get()).c_str(), times, 0) == 0) return Ok();
   return Error::FromErrno(errno, "restore modification time");
 }

@@ -21,7 +21,8 @@ struct Metadata {
   uint64_t rdev = 0;
   int64_t mtime_ns = 0;
   int64_t ctime_ns = 0;  // never restored; tells whether someone changed the object
-  uint32_t flags = 0;    // FS_IOC_GETFLAGS, only the bits that can be set; 0 where the file system has none
+  uint32_t flags =
+      0;  // FS_IOC_GETFLAGS, only the bits that can be set; 0 where the file system has none
   std::vector<std::pair<std::string, std::string>> xattrs;  // sorted by name
   std::string symlink_target;
 };

@@ -1,6 +1,7 @@
 #include "undo/object.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
@@ -8,8 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-
-#include <fmt/format.h>
 
 namespace sandglass::undo {
 namespace {
@@ -43,8 +42,9 @@ FileStat FromStatx(const struct statx& raw) {
 }
 
 Result<FileStat> StatWith(int dir_fd, const char* name, int flags) {
-  struct statx raw {};
-  if (::statx(dir_fd, name, flags | AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_MNT_ID, &raw) != 0) {
+  struct statx raw{};
+  if (::statx(dir_fd, name, flags | AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_MNT_ID, &raw) !=
+      0) {
     return Error::FromErrno(errno, fmt::format("stat {}", name));
   }
   return FromStatx(raw);
@@ -57,7 +57,7 @@ uint64_t FileSystemSalt(int root_fd) {
   if (readable.valid() && ::ioctl(readable.get(), kGetFsUuid, &uuid) == 0 && uuid.len > 0) {
     return HashBytes64({uuid.uuid, uuid.len});
   }
-  struct statfs info {};
+  struct statfs info{};
   if (::fstatfs(root_fd, &info) != 0) return 0;
   uint64_t id = 0;
   static_assert(sizeof(info.f_fsid) == sizeof(id));
@@ -75,7 +75,8 @@ Result<OpenObject> Identify(const Identifier& identifier, OpenObject object) {
 Fd OpenReadable(int dir_fd, const char* name, int extra) {
   const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | extra;
   Fd fd(::openat(dir_fd, name, flags | O_NOATIME));
-  if (!fd.valid() && errno == EPERM) fd = Fd(::openat(dir_fd, name, flags));  // not ours: atime will move
+  if (!fd.valid() && errno == EPERM)
+    fd = Fd(::openat(dir_fd, name, flags));  // not ours: atime will move
   return fd;
 }
 
@@ -98,12 +99,15 @@ Result<Identifier> Identifier::Probe(int root_fd) {
 }
 
 Result<ObjectId> Identifier::OfFd(int fd) const { return Compute(fd, "", AT_EMPTY_PATH); }
-Result<ObjectId> Identifier::OfName(int dir_fd, const char* name) const { return Compute(dir_fd, name, 0); }
+Result<ObjectId> Identifier::OfName(int dir_fd, const char* name) const {
+  return Compute(dir_fd, name, 0);
+}
 
 Result<ObjectId> Identifier::Compute(int dir_fd, const char* name, int flags) const {
   if (!has_handles_) {
     TRY_ASSIGN(FileStat stat, StatWith(dir_fd, name, flags));
-    return HashBytes128(AsBytes({reinterpret_cast<const char*>(&stat.ino), sizeof(stat.ino)}), salt_);
+    return HashBytes128(AsBytes({reinterpret_cast<const char*>(&stat.ino), sizeof(stat.ino)}),
+                        salt_);
   }
   HandleBuffer handle{};
   handle.head.handle_bytes = kMaxHandleBytes;

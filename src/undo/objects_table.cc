@@ -27,7 +27,8 @@ struct ObjectsTable::Entry {
 
   uint32_t ComputeChecksum() const {
     const auto* bytes = reinterpret_cast<const uint8_t*>(this);
-    return static_cast<uint32_t>(HashBytes64({bytes + sizeof(checksum), sizeof(Entry) - sizeof(checksum)}));
+    return static_cast<uint32_t>(
+        HashBytes64({bytes + sizeof(checksum), sizeof(Entry) - sizeof(checksum)}));
   }
   std::string_view Seal() {
     checksum = ComputeChecksum();
@@ -50,7 +51,8 @@ struct ObjectsTable::Entry {
     return entry;
   }
   Signature ToSignature() const {
-    return {words[0], static_cast<int64_t>(words[1]), static_cast<int64_t>(words[2]), mode, uid, gid};
+    return {words[0], static_cast<int64_t>(words[1]), static_cast<int64_t>(words[2]), mode, uid,
+            gid};
   }
   static Entry OfAdopted(uint64_t step_uid) {
     Entry entry = Blank(kAdopted, kNoObject);
@@ -76,7 +78,7 @@ Status ObjectsTable::Load(int store_fd) {
   store_ = Fd(::fcntl(store_fd, F_DUPFD_CLOEXEC, 0));
   file_ = Fd(::openat(store_fd, kFileName, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file_.valid()) return Error::FromErrno(errno, "open object table");
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file_.get(), &info) != 0) return Error::FromErrno(errno, "stat object table");
   Bytes bytes(static_cast<size_t>(info.st_size));
   TRY_ASSIGN(size_t got, PReadFully(file_.get(), bytes, 0));
@@ -180,8 +182,10 @@ Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live) {
   std::erase_if(signatures_, [&](const auto& entry) { return !reachable.contains(entry.first); });
   std::erase_if(successors_, [&](const auto& entry) { return !reachable.contains(entry.first); });
   std::string content;
-  for (const auto& [id, signature] : signatures_) content += Entry::OfSignature(id, signature).Seal();
-  for (const auto& [id, successor] : successors_) content += Entry::OfSuccessor(id, successor).Seal();
+  for (const auto& [id, signature] : signatures_)
+    content += Entry::OfSignature(id, signature).Seal();
+  for (const auto& [id, successor] : successors_)
+    content += Entry::OfSuccessor(id, successor).Seal();
   for (uint64_t uid : adopted_) content += Entry::OfAdopted(uid).Seal();
   TRY(ReplaceFileAt(store_.get(), kFileName, content));
   Fd file(::openat(store_.get(), kFileName, O_RDWR | O_CLOEXEC));

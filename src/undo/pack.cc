@@ -25,7 +25,9 @@ struct Trailer {
 };
 
 // Not by rounding up first: a damaged size near the largest number would wrap to no chunks at all.
-uint64_t ChunkCount(uint64_t raw_bytes) { return raw_bytes / kPackChunkBytes + (raw_bytes % kPackChunkBytes != 0 ? 1 : 0); }
+uint64_t ChunkCount(uint64_t raw_bytes) {
+  return raw_bytes / kPackChunkBytes + (raw_bytes % kPackChunkBytes != 0 ? 1 : 0);
+}
 
 }  // namespace
 
@@ -33,14 +35,15 @@ Result<PackIndex> PackIndex::Parse(ByteView tail, uint64_t frames_end) {
   if (tail.size() < sizeof(Trailer)) return Error(Code::kCorrupt, "compressed pack is too short");
   TRY_ASSIGN(Trailer trailer, ByteCursor(tail.last(sizeof(Trailer))).Take<Trailer>());
   ByteView ends = tail.first(tail.size() - sizeof(Trailer));
-  if (std::memcmp(trailer.magic, kMagic, sizeof(kMagic)) != 0 || ends.size() % sizeof(uint64_t) != 0 ||
-      ends.size() / sizeof(uint64_t) != trailer.chunks || HashBytes64(ends) != trailer.checksum ||
-      trailer.chunks != ChunkCount(trailer.raw_bytes)) {
+  if (std::memcmp(trailer.magic, kMagic, sizeof(kMagic)) != 0 ||
+      ends.size() % sizeof(uint64_t) != 0 || ends.size() / sizeof(uint64_t) != trailer.chunks ||
+      HashBytes64(ends) != trailer.checksum || trailer.chunks != ChunkCount(trailer.raw_bytes)) {
     return Error(Code::kCorrupt, "compressed pack has a damaged index");
   }
   PackIndex index{.raw_bytes = trailer.raw_bytes, .ends = std::vector<uint64_t>(trailer.chunks)};
   if (!ends.empty()) std::memcpy(index.ends.data(), ends.data(), ends.size());
-  if (!std::is_sorted(index.ends.begin(), index.ends.end()) || (!index.ends.empty() && index.ends.back() != frames_end)) {
+  if (!std::is_sorted(index.ends.begin(), index.ends.end()) ||
+      (!index.ends.empty() && index.ends.back() != frames_end)) {
     return Error(Code::kCorrupt, "compressed pack has a damaged index");
   }
   return index;
@@ -50,14 +53,17 @@ Bytes PackIndex::Encode() const {
   ByteWriter out;
   ByteView raw_ends{reinterpret_cast<const uint8_t*>(ends.data()), ends.size() * sizeof(uint64_t)};
   out.PutBytes(raw_ends);
-  Trailer trailer{.raw_bytes = raw_bytes, .chunks = ends.size(), .checksum = HashBytes64(raw_ends), .magic = {}};
+  Trailer trailer{.raw_bytes = raw_bytes,
+                  .chunks = ends.size(),
+                  .checksum = HashBytes64(raw_ends),
+                  .magic = {}};
   std::memcpy(trailer.magic, kMagic, sizeof(kMagic));
   out.Put(trailer);
   return out.bytes();
 }
 
 Result<PackReader> PackReader::Open(Fd file) {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file.get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
   const uint64_t size = static_cast<uint64_t>(info.st_size);
   if (size < sizeof(Trailer)) return Error(Code::kCorrupt, "compressed pack is too short");
@@ -80,14 +86,17 @@ Result<const Bytes*> PackReader::Chunk(size_t index) {
   if (index == cached_) return &chunk_;
   cached_ = SIZE_MAX;
   const uint64_t begin = index == 0 ? 0 : index_.ends[index - 1];
-  const uint64_t raw_size = std::min<uint64_t>(kPackChunkBytes, index_.raw_bytes - index * uint64_t{kPackChunkBytes});
+  const uint64_t raw_size =
+      std::min<uint64_t>(kPackChunkBytes, index_.raw_bytes - index * uint64_t{kPackChunkBytes});
   const uint64_t frame_size = index_.ends[index] - begin;
-  if (frame_size > ZSTD_compressBound(kPackChunkBytes)) return Error(Code::kCorrupt, "pack chunk is too large");
+  if (frame_size > ZSTD_compressBound(kPackChunkBytes))
+    return Error(Code::kCorrupt, "pack chunk is too large");
   Bytes frame(frame_size);
   TRY(PReadFully(file_.get(), frame, static_cast<off_t>(begin)));
   chunk_.resize(raw_size);
   const size_t got = ZSTD_decompress(chunk_.data(), chunk_.size(), frame.data(), frame.size());
-  if (ZSTD_isError(got) || got != raw_size) return Error(Code::kCorrupt, "pack chunk does not decompress");
+  if (ZSTD_isError(got) || got != raw_size)
+    return Error(Code::kCorrupt, "pack chunk does not decompress");
   cached_ = index;
   return &chunk_;
 }

@@ -1,6 +1,7 @@
 #include "undo/place.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <sys/ioctl.h>
@@ -12,8 +13,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <fmt/format.h>
-
 #include "base/io.h"
 
 namespace sandglass::undo {
@@ -24,12 +23,18 @@ struct KnownFileSystem {
   const char* name;
 };
 constexpr KnownFileSystem kFileSystems[] = {
-    {EXT4_SUPER_MAGIC, "ext4"},       {BTRFS_SUPER_MAGIC, "btrfs"}, {0x58465342, "xfs"},          {TMPFS_MAGIC, "tmpfs"},
-    {OVERLAYFS_SUPER_MAGIC, "overlayfs"}, {NFS_SUPER_MAGIC, "nfs"}, {0x65735546 /*FUSE*/, "fuse"}, {0xff534d42, "cifs"},
+    {EXT4_SUPER_MAGIC, "ext4"},
+    {BTRFS_SUPER_MAGIC, "btrfs"},
+    {0x58465342, "xfs"},
+    {TMPFS_MAGIC, "tmpfs"},
+    {OVERLAYFS_SUPER_MAGIC, "overlayfs"},
+    {NFS_SUPER_MAGIC, "nfs"},
+    {0x65735546 /*FUSE*/, "fuse"},
+    {0xff534d42, "cifs"},
 };
 
 std::string FileSystemName(int fd) {
-  struct statfs info {};
+  struct statfs info{};
   if (::fstatfs(fd, &info) != 0) return "unknown";
   for (const auto& known : kFileSystems) {
     if (known.magic == static_cast<long>(info.f_type)) return known.name;
@@ -58,7 +63,9 @@ Status CheckApart(const std::string& project, const std::string& store) {
   const std::string inner = std::filesystem::weakly_canonical(store, error).native() + "/";
   const std::string outer = std::filesystem::weakly_canonical(project, error).native() + "/";
   if (!inner.starts_with(outer) && !outer.starts_with(inner)) return Ok();
-  return Error(Code::kInvalid, fmt::format("the undo store {} and the project {} must not contain each other", store, project));
+  return Error(Code::kInvalid,
+               fmt::format("the undo store {} and the project {} must not contain each other",
+                           store, project));
 }
 
 // Two scratch files in the store, gone when this dies.
@@ -106,7 +113,8 @@ class ProbeFiles {
 std::array<uint8_t, 16> ReadBootId() {
   std::array<uint8_t, 16> id{};
   Fd proc(::open("/proc/sys/kernel/random", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  auto text = proc.valid() ? ReadFileAt(proc.get(), "boot_id", 64) : Result<std::string>(std::string());
+  auto text =
+      proc.valid() ? ReadFileAt(proc.get(), "boot_id", 64) : Result<std::string>(std::string());
   if (text.ok()) {
     const Hash128 hash = HashBytes128(AsBytes(*text));
     std::memcpy(id.data(), &hash, sizeof(hash));
@@ -117,13 +125,14 @@ std::array<uint8_t, 16> ReadBootId() {
 Status Probe(Place& place) {
   TRY_ASSIGN(FileStat root, StatFd(place.root.get()));
   TRY_ASSIGN(FileStat store, StatFd(place.store.get()));
-  struct stat root_dev {}, store_dev {};
+  struct stat root_dev{}, store_dev{};
   if (::fstat(place.root.get(), &root_dev) != 0 || ::fstat(place.store.get(), &store_dev) != 0) {
     return Error::FromErrno(errno, "stat project and store");
   }
   ProbeFiles probe(place.store.get());
   if (probe.error() != 0) {
-    return Error::FromErrno(probe.error(), fmt::format("the undo store {} cannot be written to", place.store_path));
+    return Error::FromErrno(
+        probe.error(), fmt::format("the undo store {} cannot be written to", place.store_path));
   }
   StoreAbilities& abilities = place.abilities;
   const bool same_device = root_dev.st_dev == store_dev.st_dev;
@@ -152,7 +161,9 @@ Result<Fd> OpenOrMakeDir(int dir_fd, const char* name) {
   return OpenSubdir(dir_fd, name);
 }
 
-bool NameExists(int dir_fd, const char* name) { return ::faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
+bool NameExists(int dir_fd, const char* name) {
+  return ::faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
 
 Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess access) {
   auto place = std::make_unique<Place>();
@@ -161,7 +172,9 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
   TRY_ASSIGN(place->root, OpenFolder(paths.project));
   place->abilities.file_system = FileSystemName(place->root.get());
   if (place->abilities.file_system == "nfs") {
-    return Error(Code::kUnsupported, "the project is on NFS, where changes cannot be told from other machines'; copy it to a local disk");
+    return Error(Code::kUnsupported,
+                 "the project is on NFS, where changes cannot be told from other machines'; copy "
+                 "it to a local disk");
   }
   if (place->store_path.empty()) {
     TRY_ASSIGN(place->store_path, StoreLocationFor(paths.project));
@@ -187,7 +200,7 @@ std::optional<std::pair<dev_t, uint64_t>> GroundOf(std::filesystem::path path) {
   while (!path.empty()) {
     Fd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (fd.valid()) {
-      struct stat info {};
+      struct stat info{};
       auto stat = StatFd(fd.get());
       if (::fstat(fd.get(), &info) != 0 || !stat.ok()) return std::nullopt;
       return std::pair{info.st_dev, stat->mount};
@@ -199,12 +212,14 @@ std::optional<std::pair<dev_t, uint64_t>> GroundOf(std::filesystem::path path) {
 }
 
 std::filesystem::path StateFolder() {
-  if (const char* home = std::getenv("SANDGLASS_HOME"); home != nullptr && *home == '/') return home;
+  if (const char* home = std::getenv("SANDGLASS_HOME"); home != nullptr && *home == '/')
+    return home;
   if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
     return std::filesystem::path(state) / "sandglass";
   }
   const char* home = std::getenv("HOME");
-  return std::filesystem::path(home != nullptr && *home == '/' ? home : "/") / ".local/state/sandglass";
+  return std::filesystem::path(home != nullptr && *home == '/' ? home : "/") /
+         ".local/state/sandglass";
 }
 
 }  // namespace
@@ -218,7 +233,9 @@ Result<std::string> StoreLocationFor(const std::string& project) {
   const bool inside = preferred.native().starts_with(real.native() + "/");
   if (!inside && GroundOf(preferred) == GroundOf(real)) return preferred.native();
   if (real == real.root_path()) return preferred.native();
-  return (real.parent_path() / fmt::format(".{}.sandglass-{}", real.filename().native().substr(0, 200), key)).native();
+  return (real.parent_path() /
+          fmt::format(".{}.sandglass-{}", real.filename().native().substr(0, 200), key))
+      .native();
 }
 
 }  // namespace sandglass::undo

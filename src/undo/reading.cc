@@ -1,11 +1,10 @@
 #include "undo/reading.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-
-#include <fmt/format.h>
 
 #include "base/beneath.h"
 #include "base/io.h"
@@ -50,14 +49,22 @@ void ForEachRecord(std::initializer_list<int> step_folders, Each each) {
 
 std::string_view TypeName(uint32_t mode) {
   switch (mode & S_IFMT) {
-    case S_IFREG: return "file";
-    case S_IFDIR: return "directory";
-    case S_IFLNK: return "symlink";
-    case S_IFIFO: return "fifo";
-    case S_IFSOCK: return "socket";
-    case S_IFCHR: return "char_device";
-    case S_IFBLK: return "block_device";
-    default: return "unknown";
+    case S_IFREG:
+      return "file";
+    case S_IFDIR:
+      return "directory";
+    case S_IFLNK:
+      return "symlink";
+    case S_IFIFO:
+      return "fifo";
+    case S_IFSOCK:
+      return "socket";
+    case S_IFCHR:
+      return "char_device";
+    case S_IFBLK:
+      return "block_device";
+    default:
+      return "unknown";
   }
 }
 
@@ -91,29 +98,44 @@ Json RecordToJson(const Record& record, const StepView& view) {
   static constexpr const char* kKept[] = {"nothing", "anchor", "content", "directory"};
   const auto outcome = [&](OpSeq seq) {
     const Settled settled = view.Outcome(seq);
-    return settled.known ? (settled.sys_errno == 0 ? Json("done") : Json("failed")) : Json("unknown");
+    return settled.known ? (settled.sys_errno == 0 ? Json("done") : Json("failed"))
+                         : Json("unknown");
   };
   if (const auto* r = std::get_if<CreateRecord>(&record)) {
-    return Json::Object({{"record", "create"}, {"path", PathToJson(r->at)}, {"existed_before", false},
-                         {"type", TypeName(r->mode)}, {"outcome", outcome(r->seq)}});
+    return Json::Object({{"record", "create"},
+                         {"path", PathToJson(r->at)},
+                         {"existed_before", false},
+                         {"type", TypeName(r->mode)},
+                         {"outcome", outcome(r->seq)}});
   }
   if (const auto* r = std::get_if<RemoveRecord>(&record)) {
-    return Json::Object({{"record", "remove"}, {"path", PathToJson(r->at)}, {"existed_before", r->kept != Kept::kNothing},
-                         {"type", TypeName(r->mode)}, {"kept_as", kKept[static_cast<size_t>(r->kept)]}, {"outcome", outcome(r->seq)}});
+    return Json::Object({{"record", "remove"},
+                         {"path", PathToJson(r->at)},
+                         {"existed_before", r->kept != Kept::kNothing},
+                         {"type", TypeName(r->mode)},
+                         {"kept_as", kKept[static_cast<size_t>(r->kept)]},
+                         {"outcome", outcome(r->seq)}});
   }
   if (const auto* r = std::get_if<RenameRecord>(&record)) {
-    return Json::Object({{"record", r->exchange != 0 ? "exchange" : "rename"}, {"from", PathToJson(r->from)},
-                         {"path", PathToJson(r->to)}, {"replaced", r->target != kNoObject},
-                         {"kept_as", kKept[static_cast<size_t>(r->target_kept)]}, {"outcome", outcome(r->seq)}});
+    return Json::Object({{"record", r->exchange != 0 ? "exchange" : "rename"},
+                         {"from", PathToJson(r->from)},
+                         {"path", PathToJson(r->to)},
+                         {"replaced", r->target != kNoObject},
+                         {"kept_as", kKept[static_cast<size_t>(r->target_kept)]},
+                         {"outcome", outcome(r->seq)}});
   }
   if (const auto* r = std::get_if<ReplaceRecord>(&record)) {
-    return Json::Object({{"record", "fresh_inode"}, {"path", PathToJson(r->at)}, {"kept_as", "anchor"}, {"outcome", outcome(r->seq)}});
+    return Json::Object({{"record", "fresh_inode"},
+                         {"path", PathToJson(r->at)},
+                         {"kept_as", "anchor"},
+                         {"outcome", outcome(r->seq)}});
   }
   return nullptr;
 }
 
 Json ChangeToJson(const Change& change) {
-  Json json = Json::Object({{"change", ChangeName(change.kind)}, {"path", BytesToJson(change.path)}});
+  Json json =
+      Json::Object({{"change", ChangeName(change.kind)}, {"path", BytesToJson(change.path)}});
   if (change.kind == ChangeKind::kRenamed) json.Set("old_path", BytesToJson(change.old_path));
   return json.Set("old_size", change.old_size).Set("new_size", change.new_size);
 }
@@ -151,8 +173,12 @@ Result<std::string> ReadManifest(const Place& place, StepId step) {
 std::unordered_map<ObjectId, uint32_t> CollectAnchored(std::initializer_list<int> step_folders) {
   std::unordered_map<ObjectId, uint32_t> anchors;
   ForEachRecord(step_folders, [&](const Record& record) {
-    if (const auto* r = std::get_if<RemoveRecord>(&record); r != nullptr && r->kept == Kept::kAnchor) ++anchors[r->object];
-    if (const auto* r = std::get_if<RenameRecord>(&record); r != nullptr && r->target_kept == Kept::kAnchor) ++anchors[r->target];
+    if (const auto* r = std::get_if<RemoveRecord>(&record);
+        r != nullptr && r->kept == Kept::kAnchor)
+      ++anchors[r->object];
+    if (const auto* r = std::get_if<RenameRecord>(&record);
+        r != nullptr && r->target_kept == Kept::kAnchor)
+      ++anchors[r->target];
     if (const auto* r = std::get_if<ReplaceRecord>(&record)) ++anchors[r->old_object];
   });
   return anchors;
@@ -166,27 +192,36 @@ std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_f
     if (const auto* r = std::get_if<OutcomeRecord>(&record)) ids.insert(r->object);
     if (const auto* r = std::get_if<CreateRecord>(&record)) ids.insert({r->object, r->at.parent});
     if (const auto* r = std::get_if<RemoveRecord>(&record)) ids.insert({r->object, r->at.parent});
-    if (const auto* r = std::get_if<RenameRecord>(&record)) ids.insert({r->object, r->target, r->from.parent, r->to.parent});
-    if (const auto* r = std::get_if<ReplaceRecord>(&record)) ids.insert({r->old_object, r->fresh_object, r->at.parent});
+    if (const auto* r = std::get_if<RenameRecord>(&record))
+      ids.insert({r->object, r->target, r->from.parent, r->to.parent});
+    if (const auto* r = std::get_if<ReplaceRecord>(&record))
+      ids.insert({r->old_object, r->fresh_object, r->at.parent});
   });
   return ids;
 }
 
 // --- The past.
 
-Result<PastReader> PastReader::Before(const Place& place, StepId step) { return Since(place, step, 0); }
-Result<PastReader> PastReader::After(const Place& place, StepId step) { return Since(place, step, 1); }
+Result<PastReader> PastReader::Before(const Place& place, StepId step) {
+  return Since(place, step, 0);
+}
+Result<PastReader> PastReader::After(const Place& place, StepId step) {
+  return Since(place, step, 1);
+}
 
 Result<PastReader> PastReader::Since(const Place& place, StepId step, size_t skip) {
   TRY_ASSIGN(Fd folder, OpenStepsFolder(place));
   TRY_ASSIGN(auto rows, ListSteps(folder.get()));
-  auto first = std::find_if(rows.begin(), rows.end(), [&](const StepRow& row) { return row.header.id == step; });
-  if (first == rows.end()) return Error(Code::kNotFound, fmt::format("there is no step {} in the history", step.value));
+  auto first = std::find_if(rows.begin(), rows.end(),
+                            [&](const StepRow& row) { return row.header.id == step; });
+  if (first == rows.end())
+    return Error(Code::kNotFound, fmt::format("there is no step {} in the history", step.value));
   PastReader reader(place);
   for (auto row = first + static_cast<ptrdiff_t>(skip); row != rows.end(); ++row) {
     TRY_ASSIGN(Fd dir, OpenSubdir(folder.get(), row->folder.c_str()));
     TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
-    reader.steps_.push_back({std::make_unique<StepFiles>(std::move(dir)), std::make_unique<StepView>(std::move(view))});
+    reader.steps_.push_back(
+        {std::make_unique<StepFiles>(std::move(dir)), std::make_unique<StepView>(std::move(view))});
   }
   return reader;
 }
@@ -198,7 +233,9 @@ std::vector<std::string> PastReader::LinksBelow(std::string_view prefix) const {
     for (size_t i = 0; i < step.view->journal().size(); ++i) {
       auto record = step.view->journal().At(i);
       if (!record.ok()) continue;
-      if (const auto* meta = std::get_if<MetaRecord>(&*record); meta != nullptr && !S_ISDIR(meta->meta.mode)) touched.insert(meta->object);
+      if (const auto* meta = std::get_if<MetaRecord>(&*record);
+          meta != nullptr && !S_ISDIR(meta->meta.mode))
+        touched.insert(meta->object);
     }
   }
   std::vector<std::string> paths;
@@ -222,15 +259,16 @@ namespace {
 // Follows what had a path, forwards through the records, until it is gone or the present is reached.
 struct Fate {
   enum class Kind : uint8_t { kHere, kAbsent, kAnchored, kContent } kind = Kind::kHere;
-  std::string path;           // where it is now
-  ObjectId object;            // if any record told
-  size_t step = 0;            // in which step it went
+  std::string path;  // where it is now
+  ObjectId object;   // if any record told
+  size_t step = 0;   // in which step it went
   SlotId anchor{};
 };
 
 bool MovedAlong(std::string& path, const std::string& from, const std::string& to) {
   if (!IsBeneath(path, from)) return false;
-  path = path.size() == from.size() ? to : JoinPath(to, std::string_view(path).substr(from.size() + 1));
+  path = path.size() == from.size() ? to
+                                    : JoinPath(to, std::string_view(path).substr(from.size() + 1));
   return true;
 }
 
@@ -249,7 +287,8 @@ bool Follow(Fate& fate, const Record& record, const StepView& view, size_t step)
   }
   if (const auto* r = std::get_if<CreateRecord>(&record)) {
     // Neither it nor anything below it was there before.
-    if (view.Outcome(r->seq).failed() || !IsBeneath(fate.path, JoinPath(r->at.dir, r->at.name))) return false;
+    if (view.Outcome(r->seq).failed() || !IsBeneath(fate.path, JoinPath(r->at.dir, r->at.name)))
+      return false;
     fate.kind = Fate::Kind::kAbsent;
     return true;
   }
@@ -265,7 +304,8 @@ bool Follow(Fate& fate, const Record& record, const StepView& view, size_t step)
   }
   if (const auto* r = std::get_if<RenameRecord>(&record)) {
     if (view.Outcome(r->seq).failed()) return false;
-    const std::string from = JoinPath(r->from.dir, r->from.name), to = JoinPath(r->to.dir, r->to.name);
+    const std::string from = JoinPath(r->from.dir, r->from.name),
+                      to = JoinPath(r->to.dir, r->to.name);
     if (MovedAlong(fate.path, from, to)) return false;
     if (r->exchange != 0) {
       MovedAlong(fate.path, to, from);
@@ -299,7 +339,8 @@ Result<std::string> ReadWhole(int fd, uint64_t max_bytes) {
   TRY_ASSIGN(FileStat stat, StatFd(fd));
   if (stat.size > max_bytes) return Error(Code::kLimit, "too large");
   std::string content(stat.size, '\0');
-  TRY_ASSIGN(size_t got, PReadFully(fd, {reinterpret_cast<uint8_t*>(content.data()), content.size()}, 0));
+  TRY_ASSIGN(size_t got,
+             PReadFully(fd, {reinterpret_cast<uint8_t*>(content.data()), content.size()}, 0));
   content.resize(got);
   return content;
 }
@@ -311,13 +352,16 @@ Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, u
     content.resize(r.file_size);
     if (r.length == 0) return Ok();
     TRY_ASSIGN(Bytes bytes, files.ReadPack(r.where, r.length));
-    if (HashBytes64(bytes) != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
-    if (r.offset + bytes.size() > content.size()) return Error(Code::kCorrupt, "its kept bytes do not fit");
+    if (HashBytes64(bytes) != r.checksum)
+      return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+    if (r.offset + bytes.size() > content.size())
+      return Error(Code::kCorrupt, "its kept bytes do not fit");
     content.replace(r.offset, bytes.size(), AsText(bytes));
     return Ok();
   }
   TRY_ASSIGN(int blobs, files.Blobs());
-  Fd blob(::openat(blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+  Fd blob(
+      ::openat(blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
   if (!blob.valid()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
   TRY_ASSIGN(content, ReadWhole(blob.get(), max_bytes));
   return Ok();
@@ -358,7 +402,8 @@ std::vector<std::string> PastReader::ChangedBelow(std::string_view prefix) const
   AddTouched(prefix, paths);
   for (std::string& path : LinksBelow(prefix)) paths.insert(std::move(path));
   const Fate fate = FateOf(steps_, std::string(prefix));
-  if (fate.kind != Fate::Kind::kHere || fate.path != prefix) paths.emplace(prefix);  // by way of a folder above
+  if (fate.kind != Fate::Kind::kHere || fate.path != prefix)
+    paths.emplace(prefix);  // by way of a folder above
   AddMoved(paths);
   return {paths.begin(), paths.end()};
 }
@@ -370,7 +415,8 @@ Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) co
   Fd source;
   if (fate.kind == Fate::Kind::kAnchored) {
     TRY_ASSIGN(int anchors, steps_[fate.step].files->Anchors());
-    TRY_ASSIGN(OpenObject object, OpenObjectAt(place_->identifier, anchors, SlotName(fate.anchor).c_str()));
+    TRY_ASSIGN(OpenObject object,
+               OpenObjectAt(place_->identifier, anchors, SlotName(fate.anchor).c_str()));
     TRY_ASSIGN(state.meta, CaptureMetadata(object));
     source = std::move(object.fd);
   } else if (fate.kind == Fate::Kind::kHere) {
@@ -392,11 +438,13 @@ Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) co
     for (size_t i = view.journal().size(); i-- > 0;) {
       auto record = view.journal().At(i);
       if (!record.ok()) continue;
-      if (const auto* meta = std::get_if<MetaRecord>(&*record); meta != nullptr && meta->object == fate.object) {
+      if (const auto* meta = std::get_if<MetaRecord>(&*record);
+          meta != nullptr && meta->object == fate.object) {
         state.meta = meta->meta;
       }
       const auto* content = std::get_if<ContentRecord>(&*record);
-      if (content == nullptr || content->object != fate.object || view.IsDropped(*content)) continue;
+      if (content == nullptr || content->object != fate.object || view.IsDropped(*content))
+        continue;
       TRY(Unwrite(state.content, *content, *steps_[s].files, max_bytes));
     }
   }
@@ -408,17 +456,23 @@ Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) co
 namespace {
 
 DiffInput SideOf(const std::string& path, const PastState& state) {
-  if (state.kind == PastState::Kind::kAbsent) return {.path = path, .content = {}, .presence = FilePresence::kAbsent};
+  if (state.kind == PastState::Kind::kAbsent)
+    return {.path = path, .content = {}, .presence = FilePresence::kAbsent};
   const std::string& content = S_ISLNK(state.meta.mode) ? state.meta.symlink_target : state.content;
-  return {.path = path, .content = content, .presence = FilePresence::kPresent, .mode = state.meta.mode};
+  return {.path = path,
+          .content = content,
+          .presence = FilePresence::kPresent,
+          .mode = state.meta.mode};
 }
 
 // Only what has text: folders and special files have none.
 bool HasText(const PastState& state) {
-  return state.kind == PastState::Kind::kAbsent || S_ISREG(state.meta.mode) || S_ISLNK(state.meta.mode);
+  return state.kind == PastState::Kind::kAbsent || S_ISREG(state.meta.mode) ||
+         S_ISLNK(state.meta.mode);
 }
 
-std::string DiffStates(const std::string& old_path, const PastState& before, const std::string& new_path, const PastState& after) {
+std::string DiffStates(const std::string& old_path, const PastState& before,
+                       const std::string& new_path, const PastState& after) {
   if (!HasText(before) || !HasText(after)) return "";
   return UnifiedDiff(SideOf(old_path, before), SideOf(new_path, after));
 }
@@ -432,9 +486,12 @@ Result<std::string> ReadDiff(const Place& place, StepId step) {
   std::string out;
   size_t files = 0;
   for (const Change& change : changes) {
-    if (++files > kMaxDiffFiles) return out + fmt::format("# and {} more paths\n", changes.size() - kMaxDiffFiles);
-    const std::string& old_path = change.kind == ChangeKind::kRenamed ? change.old_path : change.path;
-    auto old_state = before.At(old_path, kMaxDiffBytes), new_state = after.At(change.path, kMaxDiffBytes);
+    if (++files > kMaxDiffFiles)
+      return out + fmt::format("# and {} more paths\n", changes.size() - kMaxDiffFiles);
+    const std::string& old_path =
+        change.kind == ChangeKind::kRenamed ? change.old_path : change.path;
+    auto old_state = before.At(old_path, kMaxDiffBytes),
+         new_state = after.At(change.path, kMaxDiffBytes);
     if (!old_state.ok() || !new_state.ok()) {
       const Error& error = (old_state.ok() ? new_state : old_state).error();
       out += fmt::format("# {}: {}\n", change.path, error.message());
@@ -451,7 +508,9 @@ Result<StoreReader> StoreReader::Open(const UndoPaths& paths) {
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadOnly));
   TRY_ASSIGN(auto version, ReadStoreVersion(place->store.get()));
   if (version && *version != kFormatVersion) {
-    return Error(Code::kVersion, fmt::format("the undo store has format {} and this program knows format {}", *version, kFormatVersion));
+    return Error(Code::kVersion,
+                 fmt::format("the undo store has format {} and this program knows format {}",
+                             *version, kFormatVersion));
   }
   return StoreReader(std::move(place));
 }
@@ -468,7 +527,9 @@ Result<std::vector<HistoryEntry>> StoreReader::History() const {
   TRY_ASSIGN(auto barriers, ReadBarriers(place_->store.get()));
   return MergeHistory(rows, barriers);
 }
-Result<std::vector<Change>> StoreReader::Changes(StepId step) const { return ReadChanges(*place_, step); }
+Result<std::vector<Change>> StoreReader::Changes(StepId step) const {
+  return ReadChanges(*place_, step);
+}
 Result<std::string> StoreReader::Diff(StepId step) const { return ReadDiff(*place_, step); }
 Result<std::string> StoreReader::Show(StepId step) const { return ReadManifest(*place_, step); }
 

@@ -222,7 +222,8 @@ class Decoder {
   }
   Status Xattrs(std::vector<std::pair<std::string, std::string>>& xattrs) {
     TRY_ASSIGN(uint32_t count, in_.Take<uint32_t>());
-    if (count > kMaxXattrs) return Error(Code::kCorrupt, "too many extended attributes in a record");
+    if (count > kMaxXattrs)
+      return Error(Code::kCorrupt, "too many extended attributes in a record");
     for (uint32_t i = 0; i < count; ++i) {
       std::string name, value;
       TRY(OwnedText(name, kMaxXattrName));
@@ -257,7 +258,9 @@ void EncodeRecord(const Record& record, ByteWriter& out) {
   out.Put(static_cast<uint8_t>(record.index()));
   Encoder encoder(out);
   // The encoder only reads; Visit() takes references because the decoder writes through the same table.
-  std::visit([&](const auto& r) { CHECK(Visit(encoder, const_cast<std::decay_t<decltype(r)>&>(r)).ok()); }, record);
+  std::visit(
+      [&](const auto& r) { CHECK(Visit(encoder, const_cast<std::decay_t<decltype(r)>&>(r)).ok()); },
+      record);
 }
 
 Result<Record> DecodeRecord(ByteView payload) {

@@ -49,9 +49,9 @@ struct MarkRecord {
 };
 
 enum class Keeping : uint8_t {
-  kPack = 0,  // bytes in the pack
-  kBlob = 1,  // a file of its own, copied: it has a checksum
-  kClone = 2, // a file of its own, sharing blocks: no checksum yet
+  kPack = 0,   // bytes in the pack
+  kBlob = 1,   // a file of its own, copied: it has a checksum
+  kClone = 2,  // a file of its own, sharing blocks: no checksum yet
 };
 
 // Bytes of an object before they change. Whole content: offset 0, length == file_size.
@@ -64,8 +64,8 @@ struct ContentRecord {
   uint64_t file_size;  // the object's size before the step
   uint64_t offset;
   uint64_t length;
-  uint64_t where;      // offset in the pack, or the number of the blob
-  uint64_t checksum;   // XXH3-64 of the bytes; 0 for kClone
+  uint64_t where;     // offset in the pack, or the number of the blob
+  uint64_t checksum;  // XXH3-64 of the bytes; 0 for kClone
 };
 
 // A provisional copy turned out to be needless: nothing had changed when the step closed.
@@ -84,9 +84,9 @@ struct CreateRecord {
   OpSeq seq;
   NameAt at;
   Birth birth;
-  uint32_t mode;     // file type bits
-  ObjectId object;   // kLink and kReturned; for kNew the outcome has it
-  SlotId origin;     // kReturned: the anchor it came from
+  uint32_t mode;    // file type bits
+  ObjectId object;  // kLink and kReturned; for kNew the outcome has it
+  SlotId origin;    // kReturned: the anchor it came from
 };
 
 enum class Kept : uint8_t {
@@ -114,7 +114,7 @@ struct RenameRecord {
   uint8_t exchange;
   ObjectId object;
   uint32_t mode;
-  ObjectId target;        // what had the new name before; kNoObject: nothing
+  ObjectId target;  // what had the new name before; kNoObject: nothing
   uint32_t target_mode;
   Kept target_kept;
   SlotId anchor;
@@ -128,15 +128,15 @@ struct ReplaceRecord {
   NameAt at;
   ObjectId old_object;
   ObjectId fresh_object;
-  SlotId anchor;          // holds the other one of the two
-  uint8_t returned;       // rewinds only: old content came from `origin` of the step being rewound
+  SlotId anchor;     // holds the other one of the two
+  uint8_t returned;  // rewinds only: old content came from `origin` of the step being rewound
   SlotId origin;
 };
 
 struct OutcomeRecord {
   OpSeq seq;
   int32_t sys_errno;
-  ObjectId object;        // of a create
+  ObjectId object;  // of a create
 };
 
 struct CloseRecord {
@@ -145,7 +145,8 @@ struct CloseRecord {
   ChangeCounts counts;
   uint64_t copied_bytes;
   uint64_t retained_bytes;
-  uint32_t shared_anchors;  // anchors of objects that had further names: dropping one moves their ctime
+  uint32_t
+      shared_anchors;  // anchors of objects that had further names: dropping one moves their ctime
 };
 
 // The step is not recorded in full any more.
@@ -161,8 +162,9 @@ struct AfterRecord {
   uint32_t mode, uid, gid;
 };
 
-using Record = std::variant<MetaRecord, MarkRecord, ContentRecord, DropRecord, CreateRecord, RemoveRecord, RenameRecord,
-                            ReplaceRecord, OutcomeRecord, CloseRecord, UnprotectedRecord, AfterRecord>;
+using Record = std::variant<MetaRecord, MarkRecord, ContentRecord, DropRecord, CreateRecord,
+                            RemoveRecord, RenameRecord, ReplaceRecord, OutcomeRecord, CloseRecord,
+                            UnprotectedRecord, AfterRecord>;
 
 // Every path that may stand in a record fits; a longer one is not ours.
 inline constexpr size_t kMaxPathBytes = 1 << 20;

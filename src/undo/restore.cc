@@ -1,13 +1,12 @@
 // LogCore's restore of single paths: brings them back to what they were before a step, as a new step that can itself be undone.
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-
-#include <fmt/format.h>
 
 #include "base/beneath.h"
 #include "base/io.h"
@@ -24,7 +23,8 @@ constexpr uint64_t kMaxRestoreBytes = 4ull << 30;
 // Makes paths what they were, through the interceptor like any other change.
 class Restorer {
  public:
-  Restorer(const Place& place, Interceptor& interceptor) : place_(place), interceptor_(interceptor) {}
+  Restorer(const Place& place, Interceptor& interceptor)
+      : place_(place), interceptor_(interceptor) {}
 
   Status Make(const std::string& path, const PastState& want) {
     if (path.empty()) return ApplyMeta(path, want.meta);
@@ -73,9 +73,11 @@ class Restorer {
 
   Status Remove(const std::string& path, const OpenObject& now) {
     const int flags = now.stat.IsDirectory() ? AT_REMOVEDIR : 0;
-    Status removed = Do(interceptor_.BeginRemove(Here()), path, [&] { return ::unlinkat(dir_.get(), name_.c_str(), flags); });
+    Status removed = Do(interceptor_.BeginRemove(Here()), path,
+                        [&] { return ::unlinkat(dir_.get(), name_.c_str(), flags); });
     if (!removed.ok() && removed.error().sys_errno() == ENOTEMPTY) {
-      return Error(Code::kConflict, fmt::format("{} did not exist then, but holds other files now", path));
+      return Error(Code::kConflict,
+                   fmt::format("{} did not exist then, but holds other files now", path));
     }
     return removed;
   }
@@ -88,14 +90,16 @@ class Restorer {
                                           : NodeType::kFifo;
     return Do(interceptor_.BeginCreate(Here(), type), path, [&]() -> int {
       if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
-      if (S_ISLNK(mode)) return ::symlinkat(want.meta.symlink_target.c_str(), dir_.get(), name_.c_str());
+      if (S_ISLNK(mode))
+        return ::symlinkat(want.meta.symlink_target.c_str(), dir_.get(), name_.c_str());
       return ::mknodat(dir_.get(), name_.c_str(), (mode & S_IFMT) | 0600, want.meta.rdev);
     });
   }
 
   Status Fill(const std::string& path, const PastState& want) {
     TRY_ASSIGN(Fd fd, OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW));
-    TRY_ASSIGN(Ticket ticket, interceptor_.BeginOpenForWrite({fd.get(), path}, Truncate::kYes, WriteVisibility::kUnseen));
+    TRY_ASSIGN(Ticket ticket, interceptor_.BeginOpenForWrite({fd.get(), path}, Truncate::kYes,
+                                                             WriteVisibility::kUnseen));
     Fd out(::openat(dir_.get(), name_.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
     if (!out.valid()) {
       const int err = errno;
@@ -115,12 +119,14 @@ class Restorer {
 
 using Wanted = std::map<std::string, PastState>;
 
-Result<Wanted> Collect(const Place& place, const PastReader& past, std::span<const std::string> paths) {
+Result<Wanted> Collect(const Place& place, const PastReader& past,
+                       std::span<const std::string> paths) {
   Wanted wanted;
   for (const std::string& raw : paths) {
     TRY_ASSIGN(std::string path, NormalizeRelPath(raw));
     std::vector<std::string> all = past.ChangedBelow(path);
-    if (all.empty()) return Error(Code::kNotFound, fmt::format("{} has not changed since before that step", path));
+    if (all.empty())
+      return Error(Code::kNotFound, fmt::format("{} has not changed since before that step", path));
     all.push_back(path);
     for (const std::string& each : all) {
       if (wanted.contains(each)) continue;
@@ -155,7 +161,8 @@ Status Apply(Restorer& restorer, const Wanted& wanted) {
 
 }  // namespace
 
-Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths, Force force) {
+Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
+                                      Force force) {
   RewindReport report;
   if (paths.empty()) return Error(Code::kInvalid, "which paths? Name at least one");
   TRY_ASSIGN(PastReader past, PastReader::Before(*place_, step));
@@ -170,10 +177,15 @@ Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const
     }
   }
   if (!report.conflicts.empty() && force == Force::kNo) {
-    return Error(Code::kConflict, fmt::format("{} was changed by someone else since; use force to replace it (undo brings it back)",
-                                              report.conflicts.front().path));
+    return Error(
+        Code::kConflict,
+        fmt::format(
+            "{} was changed by someone else since; use force to replace it (undo brings it back)",
+            report.conflicts.front().path));
   }
-  TRY_ASSIGN(StepId id, OpenStep({.kind = StepKind::kApi, .label = fmt::format("restore from before step {}", step.value), .id = {}}));
+  TRY_ASSIGN(StepId id, OpenStep({.kind = StepKind::kApi,
+                                  .label = fmt::format("restore from before step {}", step.value),
+                                  .id = {}}));
   Restorer restorer(*place_, log.interceptor());
   Status applied = Apply(restorer, wanted);
   if (!applied.ok()) {

@@ -1,6 +1,7 @@
 #include "undo/rewind.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -8,8 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-
-#include <fmt/format.h>
 
 #include "base/beneath.h"
 #include "base/io.h"
@@ -39,7 +38,9 @@ class Rewinder {
   void NoteUndone(const Record& record, size_t index);
   void MoveNotes(const RenameRecord& r);
   // Folders' times move with what happens in them, and a locked file could not be worked on any more.
-  static bool ComesLast(const MetaRecord& r) { return S_ISDIR(r.meta.mode) || (r.meta.flags & kBlockingFlags) != 0; }
+  static bool ComesLast(const MetaRecord& r) {
+    return S_ISDIR(r.meta.mode) || (r.meta.flags & kBlockingFlags) != 0;
+  }
   Status Undo(const MetaRecord& r, size_t index);
   Status Undo(const ContentRecord& r);
   Status Undo(const CreateRecord& r);
@@ -63,21 +64,29 @@ class Rewinder {
   Status CopyAnchor(const Lost& lost, Parent& parent, const std::string& name);
   Status ReturnAside(const Lost& lost, Parent& parent, const std::string& name);
   Status MakeAnew(const Lost& lost, Parent& parent, const std::string& name);
-  Status TakeAway(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& object);
-  Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name, const OpenObject& object);
-  Status UndoExchange(const RenameRecord& r, Parent& from, Parent& to, const std::optional<OpenObject>& at_to);
+  Status TakeAway(const NameAt& at, Parent& parent, const std::string& name,
+                  const OpenObject& object);
+  Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name,
+                     const OpenObject& object);
+  Status UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
+                      const std::optional<OpenObject>& at_to);
   Status WatchOtherNames(const OpenObject& object);
   Status MoveBack(const RenameRecord& r, Parent& from, Parent& to);
-  Status ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name, const OpenObject& now);
+  Status ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name,
+                        const OpenObject& now);
   Status ReturnReplaced(const ReplaceRecord& r, Parent& parent, const std::string& name);
-  Status SetAside(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& occupant);
+  Status SetAside(const NameAt& at, Parent& parent, const std::string& name,
+                  const OpenObject& occupant);
   bool HoldsAlready(const OpenObject& object, const ContentRecord& r);
-  Status WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name);
-  Status ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name);
+  Status WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent,
+                      const std::string& name);
+  Status ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent,
+                     const std::string& name);
   Status RecordContentChange(const OpenObject& object, const ContentRecord& r);
   Status FillWhole(int fd, const ContentRecord& r);
   Status FillRange(int fd, const ContentRecord& r);
-  Result<Fd> OpenForWriting(const OpenObject& object, const std::string& path, Parent& parent, const std::string& name);
+  Result<Fd> OpenForWriting(const OpenObject& object, const std::string& path, Parent& parent,
+                            const std::string& name);
   Status ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r);
   Status ApplyDeferred();
   Status NoteSignatures();
@@ -86,13 +95,21 @@ class Rewinder {
   Result<Parent*> OpenParent(std::string_view dir, ObjectId expected, int slot = 0);
   Result<std::optional<OpenObject>> Occupant(Parent& parent, const std::string& name);
   // The object at a path, if it is still the one recorded and not a person's to keep.
-  Result<std::optional<OpenObject>> Recorded(std::string_view path, ObjectId recorded, Parent** parent);
-  bool MayChange(const OpenObject& object) const { return in_.keep == nullptr || !in_.keep->contains(object.id); }
-  void ForgetParents() { parents_[0].reset(); parents_[1].reset(); }
+  Result<std::optional<OpenObject>> Recorded(std::string_view path, ObjectId recorded,
+                                             Parent** parent);
+  bool MayChange(const OpenObject& object) const {
+    return in_.keep == nullptr || !in_.keep->contains(object.id);
+  }
+  void ForgetParents() {
+    parents_[0].reset();
+    parents_[1].reset();
+  }
   void AddConflict(ConflictKind kind, std::string_view path, std::string_view detail) {
     report_.conflicts.push_back({kind, std::string(path), std::string(detail)});
   }
-  bool SkipsLink(uint32_t mode) const { return S_ISLNK(mode) && in_.symlinks != SymlinkPolicy::kReadWrite; }
+  bool SkipsLink(uint32_t mode) const {
+    return S_ISLNK(mode) && in_.symlinks != SymlinkPolicy::kReadWrite;
+  }
 
   // Tries `op`; when the kernel refuses, lifts what can be lifted (mode bits of the directory, immutable and append-only flags) and tries
   // again. Everything lifted is on record and put back by the end.
@@ -143,8 +160,9 @@ Status Rewinder::Run() {
 #endif
     auto record = in_.view.journal().At(index);
     if (!record.ok()) continue;
-    Status status = std::holds_alternative<MetaRecord>(*record) ? Undo(std::get<MetaRecord>(*record), index)
-                                                                : UndoRecord(*record);
+    Status status = std::holds_alternative<MetaRecord>(*record)
+                        ? Undo(std::get<MetaRecord>(*record), index)
+                        : UndoRecord(*record);
     if (!status.ok()) return status;
     if (cursor) cursor->Set(in_.view.journal().size() - index);
   }
@@ -171,7 +189,8 @@ void Rewinder::NoteUndone(const Record& record, size_t index) {
 }
 
 void Rewinder::MoveNotes(const RenameRecord& r) {
-  const std::string from_path = JoinPath(r.from.dir, r.from.name), to_path = JoinPath(r.to.dir, r.to.name);
+  const std::string from_path = JoinPath(r.from.dir, r.from.name),
+                    to_path = JoinPath(r.to.dir, r.to.name);
   const Note moved = notes_[to_path], other = notes_[from_path];
   notes_[from_path] = moved;
   if (r.exchange != 0) {
@@ -207,7 +226,8 @@ Result<Rewinder::Parent*> Rewinder::OpenParent(std::string_view dir, ObjectId ex
     TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
     TRY_ASSIGN(object.id, place_.identifier.OfFd(object.fd.get()));
     cached = Parent{std::string(dir), std::move(object)};
-    if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(cached->object, dir, TouchReason::kNames));
+    if (in_.recorder != nullptr)
+      TRY(in_.recorder->TouchMeta(cached->object, dir, TouchReason::kNames));
     notes_[dir];
   }
   if (expected != kNoObject && cached->object.id != in_.objects.Current(expected)) {
@@ -238,14 +258,18 @@ Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::
   if (object.error().code() == Code::kNotFound) return std::optional<OpenObject>();
   if (object.error().code() != Code::kDenied) return object.error();
   // A folder without search permission: ours, so lift it.
-  Attempt(parent, nullptr, [&] { errno = EACCES; return -1; });
+  Attempt(parent, nullptr, [&] {
+    errno = EACCES;
+    return -1;
+  });
   object = OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str());
   if (object.ok()) return std::optional<OpenObject>(std::move(*object));
   if (object.error().code() == Code::kNotFound) return std::optional<OpenObject>();
   return object.error();
 }
 
-Result<std::optional<OpenObject>> Rewinder::Recorded(std::string_view path, ObjectId recorded, Parent** parent_out) {
+Result<std::optional<OpenObject>> Rewinder::Recorded(std::string_view path, ObjectId recorded,
+                                                     Parent** parent_out) {
   using Nothing = std::optional<OpenObject>;
   if (path.empty()) {  // the root itself
     TRY_ASSIGN(Parent * root, OpenParent("", kNoObject));
@@ -255,18 +279,21 @@ Result<std::optional<OpenObject>> Rewinder::Recorded(std::string_view path, Obje
   }
   auto parent = OpenParent(ParentOf(path), kNoObject);
   if (!parent.ok()) {
-    if (parent.error().code() != Code::kNotFound && parent.error().code() != Code::kOutsideRoot) return parent.error();
+    if (parent.error().code() != Code::kNotFound && parent.error().code() != Code::kOutsideRoot)
+      return parent.error();
     AddConflict(ConflictKind::kMissing, path, "its folder is gone");
     return Nothing();
   }
   *parent_out = *parent;
   TRY_ASSIGN(auto object, Occupant(**parent, std::string(BaseName(path))));
   if (!object || object->id != in_.objects.Current(recorded)) {
-    AddConflict(object ? ConflictKind::kReplaced : ConflictKind::kMissing, path, "not the recorded object any more");
+    AddConflict(object ? ConflictKind::kReplaced : ConflictKind::kMissing, path,
+                "not the recorded object any more");
     return Nothing();
   }
   if (!MayChange(*object)) {
-    AddConflict(ConflictKind::kEdited, path, "changed after the step was interrupted; kept as it is");
+    AddConflict(ConflictKind::kEdited, path,
+                "changed after the step was interrupted; kept as it is");
     return Nothing();
   }
   return object;
@@ -291,7 +318,8 @@ Status Rewinder::Undo(const CreateRecord& r) {
     return Ok();
   }
   if (!MayChange(*occupant)) {
-    AddConflict(ConflictKind::kEdited, path, "changed after the step was interrupted; kept as it is");
+    AddConflict(ConflictKind::kEdited, path,
+                "changed after the step was interrupted; kept as it is");
     return Ok();
   }
 #ifdef SANDGLASS_MUTANT_keep_born_files
@@ -301,19 +329,23 @@ Status Rewinder::Undo(const CreateRecord& r) {
   return TakeAway(r.at, **parent, name, *occupant);
 }
 
-Status Rewinder::TakeAway(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& object) {
+Status Rewinder::TakeAway(const NameAt& at, Parent& parent, const std::string& name,
+                          const OpenObject& object) {
   const std::string path = JoinPath(at.dir, at.name);
-  TRY_ASSIGN(Keep keep, in_.recorder->KeepObject(object, parent.object.fd.get(), name.c_str(), path, KeepBy::kRename));
+  TRY_ASSIGN(Keep keep, in_.recorder->KeepObject(object, parent.object.fd.get(), name.c_str(), path,
+                                                 KeepBy::kRename));
   TRY_ASSIGN(OpSeq seq, in_.recorder->IntendRemove(at, object, keep));
   int err = 0;
   if (keep.kept == Kept::kAnchor) {
     TRY_ASSIGN(int anchors, in_.recorder->files().Anchors());
     err = Attempt(parent, &object, [&] {
-      return ::renameat(parent.object.fd.get(), name.c_str(), anchors, SlotName(keep.anchor).c_str());
+      return ::renameat(parent.object.fd.get(), name.c_str(), anchors,
+                        SlotName(keep.anchor).c_str());
     });
   } else {
     const int flags = object.stat.IsDirectory() ? AT_REMOVEDIR : 0;
-    err = Attempt(parent, &object, [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
+    err = Attempt(parent, &object,
+                  [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
   }
   TRY(in_.recorder->Settle(seq, err));
   if (object.stat.IsDirectory()) ForgetParents();
@@ -337,7 +369,8 @@ Status Rewinder::WatchOtherNames(const OpenObject& object) {
   return Ok();
 }
 
-Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name, const OpenObject& object) {
+Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name,
+                             const OpenObject& object) {
   const std::string path = JoinPath(r.at.dir, r.at.name);
   int err = 0;
   if (r.birth == Birth::kReturned) {
@@ -348,7 +381,8 @@ Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::s
     });
   } else {
     const int flags = object.stat.IsDirectory() ? AT_REMOVEDIR : 0;
-    err = Attempt(parent, &object, [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
+    err = Attempt(parent, &object,
+                  [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
   }
   if (object.stat.IsDirectory()) ForgetParents();
   if (err == ENOTEMPTY || err == EEXIST) {
@@ -363,7 +397,8 @@ Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::s
 Status Rewinder::Undo(const RemoveRecord& r) {
   if (in_.view.Outcome(r.seq).failed() || r.kept == Kept::kNothing) return Ok();
   if (SkipsLink(r.mode)) {
-    report_.warnings.push_back(fmt::format("{}: symlinks are not restored under this policy", JoinPath(r.at.dir, r.at.name)));
+    report_.warnings.push_back(fmt::format("{}: symlinks are not restored under this policy",
+                                           JoinPath(r.at.dir, r.at.name)));
     return Ok();
   }
   return BringBack({r.at, r.object, r.mode, r.kept, r.anchor, r.nlink, r.rdev, r.symlink_target});
@@ -380,7 +415,8 @@ Status Rewinder::BringBack(const Lost& lost) {
   notes_[path];
   if (occupant && occupant->id == in_.objects.Current(lost.object)) return Ok();  // it never left
   const bool made_anew = lost.kept == Kept::kDirectory || lost.kept == Kept::kContent;
-  if (occupant && in_.recorder == nullptr && made_anew && (occupant->stat.mode & S_IFMT) == (lost.mode & S_IFMT)) {
+  if (occupant && in_.recorder == nullptr && made_anew &&
+      (occupant->stat.mode & S_IFMT) == (lost.mode & S_IFMT)) {
     // Killed between making it anew and noting whose place it took.
     in_.objects.Succeed(lost.object, occupant->id);
     return in_.objects.Flush();
@@ -414,17 +450,20 @@ Status Rewinder::ReturnAside(const Lost& lost, Parent& parent, const std::string
 }
 
 // The name is taken by something that is not ours. Nothing may be lost: it moves to a name beside, which the report gives.
-Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& name, const OpenObject& occupant) {
+Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& name,
+                          const OpenObject& occupant) {
   const auto beside = FreeNameBeside(parent.object.fd.get(), name);
   if (!beside) return Error(Code::kExists, "no free name beside an occupied one");
   const NameAt to{at.parent, at.dir, *beside};
-  TRY_ASSIGN(OpSeq seq, in_.recorder->IntendRename(at, to, RenameMode::kNoReplace, occupant, nullptr, {}));
+  TRY_ASSIGN(OpSeq seq,
+             in_.recorder->IntendRename(at, to, RenameMode::kNoReplace, occupant, nullptr, {}));
   const int err = Attempt(parent, &occupant, [&] {
-    return static_cast<int>(::renameat2(parent.object.fd.get(), name.c_str(), parent.object.fd.get(), beside->c_str(),
-                                        RENAME_NOREPLACE));
+    return static_cast<int>(::renameat2(parent.object.fd.get(), name.c_str(),
+                                        parent.object.fd.get(), beside->c_str(), RENAME_NOREPLACE));
   });
   TRY(in_.recorder->Settle(seq, err));
-  if (err != 0) return Error::FromErrno(err, fmt::format("set {} aside", JoinPath(at.dir, at.name)));
+  if (err != 0)
+    return Error::FromErrno(err, fmt::format("set {} aside", JoinPath(at.dir, at.name)));
   const std::string from_path = JoinPath(at.dir, at.name), to_path = JoinPath(at.dir, *beside);
   if (occupant.stat.IsDirectory()) notes_.MoveBelow(from_path, to_path);
   report_.kept.push_back(to_path);
@@ -441,21 +480,24 @@ Status Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::strin
   }
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
-    TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kReturned, lost.mode, lost.object, lost.anchor));
+    TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kReturned, lost.mode, lost.object,
+                                               lost.anchor));
   }
   const int err = Attempt(parent, nullptr, [&] {
-    return static_cast<int>(
-        ::renameat2(anchors, anchor.c_str(), parent.object.fd.get(), name.c_str(), RENAME_NOREPLACE));
+    return static_cast<int>(::renameat2(anchors, anchor.c_str(), parent.object.fd.get(),
+                                        name.c_str(), RENAME_NOREPLACE));
   });
   if (seq) TRY(in_.recorder->Settle(*seq, err));
-  if (err == EXDEV) return CopyAnchor(lost, parent, name);  // the store has moved behind another mount since
+  if (err == EXDEV)
+    return CopyAnchor(lost, parent, name);  // the store has moved behind another mount since
   if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
   return Ok();
 }
 
 Status Rewinder::CopyAnchor(const Lost& lost, Parent& parent, const std::string& name) {
   TRY_ASSIGN(int anchors, in_.files.Anchors());
-  TRY_ASSIGN(OpenObject kept, OpenObjectAt(place_.identifier, anchors, SlotName(lost.anchor).c_str()));
+  TRY_ASSIGN(OpenObject kept,
+             OpenObjectAt(place_.identifier, anchors, SlotName(lost.anchor).c_str()));
   TRY_ASSIGN(Metadata meta, CaptureMetadata(kept));
   Lost anew = lost;
   anew.kept = Kept::kContent;
@@ -463,7 +505,8 @@ Status Rewinder::CopyAnchor(const Lost& lost, Parent& parent, const std::string&
   anew.rdev = meta.rdev;
   anew.symlink_target = meta.symlink_target;
   TRY(MakeAnew(anew, parent, name));
-  TRY_ASSIGN(OpenObject fresh, OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str()));
+  TRY_ASSIGN(OpenObject fresh,
+             OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str()));
   if (fresh.stat.nlink > 1) return Ok();  // one more name for what was copied already
   if (S_ISREG(meta.mode)) {
     Fd out(::openat(parent.object.fd.get(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -480,8 +523,9 @@ Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& n
   if (!S_ISDIR(lost.mode) && lost.nlink > 1) other = links_.Find(in_.objects.Current(lost.object));
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
-    TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, other ? Birth::kLink : Birth::kNew, lost.mode,
-                                               other ? in_.objects.Current(lost.object) : kNoObject));
+    TRY_ASSIGN(seq,
+               in_.recorder->IntendCreate(lost.at, other ? Birth::kLink : Birth::kNew, lost.mode,
+                                          other ? in_.objects.Current(lost.object) : kNoObject));
   }
   const std::string target(lost.symlink_target);
   Fd other_dir;
@@ -489,7 +533,8 @@ Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& n
     TRY_ASSIGN(other_dir, OpenDirBeneath(place_.root.get(), ParentOf(*other)));
   }
   const int err = Attempt(parent, nullptr, [&]() -> int {
-    if (other) return ::linkat(other_dir.get(), std::string(BaseName(*other)).c_str(), dir, name.c_str(), 0);
+    if (other)
+      return ::linkat(other_dir.get(), std::string(BaseName(*other)).c_str(), dir, name.c_str(), 0);
     if (S_ISDIR(lost.mode)) return ::mkdirat(dir, name.c_str(), 0700);
     if (S_ISLNK(lost.mode)) return ::symlinkat(target.c_str(), dir, name.c_str());
     return ::mknodat(dir, name.c_str(), (lost.mode & S_IFMT) | 0600, lost.rdev);
@@ -508,7 +553,8 @@ Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& n
 
 Status Rewinder::Undo(const RenameRecord& r) {
   if (in_.view.Outcome(r.seq).failed() || SkipsLink(r.mode)) return Ok();
-  const std::string to_path = JoinPath(r.to.dir, r.to.name), from_path = JoinPath(r.from.dir, r.from.name);
+  const std::string to_path = JoinPath(r.to.dir, r.to.name),
+                    from_path = JoinPath(r.from.dir, r.from.name);
   auto from = OpenParent(r.from.dir, r.from.parent, 0);
   auto to = OpenParent(r.to.dir, r.to.parent, 1);
   if (!from.ok() || !to.ok()) {
@@ -522,15 +568,19 @@ Status Rewinder::Undo(const RenameRecord& r) {
   } else if (!in_.view.IsBorn(r.object)) {
     TRY_ASSIGN(auto there, Occupant(**from, std::string(r.from.name)));
     if (!there || there->id != in_.objects.Current(r.object)) {
-      AddConflict(moved ? ConflictKind::kReplaced : ConflictKind::kMissing, to_path, "not the renamed object any more");
+      AddConflict(moved ? ConflictKind::kReplaced : ConflictKind::kMissing, to_path,
+                  "not the renamed object any more");
     }
   }
-  if (r.target == kNoObject || r.target_kept == Kept::kNothing || SkipsLink(r.target_mode)) return Ok();
-  return BringBack({r.to, r.target, r.target_mode, r.target_kept, r.anchor, 1, r.target_rdev, r.target_symlink});
+  if (r.target == kNoObject || r.target_kept == Kept::kNothing || SkipsLink(r.target_mode))
+    return Ok();
+  return BringBack(
+      {r.to, r.target, r.target_mode, r.target_kept, r.anchor, 1, r.target_rdev, r.target_symlink});
 }
 
 // One of the two may have been born in the step and be gone by now: then the other one moves back alone.
-Status Rewinder::UndoExchange(const RenameRecord& r, Parent& from, Parent& to, const std::optional<OpenObject>& at_to) {
+Status Rewinder::UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
+                              const std::optional<OpenObject>& at_to) {
   TRY_ASSIGN(auto at_from, Occupant(from, std::string(r.from.name)));
   const bool object_moved = at_to && at_to->id == in_.objects.Current(r.object);
   const bool target_moved = at_from && at_from->id == in_.objects.Current(r.target);
@@ -546,14 +596,16 @@ Status Rewinder::UndoExchange(const RenameRecord& r, Parent& from, Parent& to, c
   const bool never = at_from && at_from->id == in_.objects.Current(r.object);
   const bool both_gone = in_.view.IsBorn(r.object) && in_.view.IsBorn(r.target);
   if (!never && !both_gone) {
-    AddConflict(ConflictKind::kReplaced, JoinPath(r.to.dir, r.to.name), "not the exchanged objects any more");
+    AddConflict(ConflictKind::kReplaced, JoinPath(r.to.dir, r.to.name),
+                "not the exchanged objects any more");
   }
   return Ok();
 }
 
 Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
   const std::string from_name(r.from.name), to_name(r.to.name);
-  const std::string from_path = JoinPath(r.from.dir, from_name), to_path = JoinPath(r.to.dir, to_name);
+  const std::string from_path = JoinPath(r.from.dir, from_name),
+                    to_path = JoinPath(r.to.dir, to_name);
   const bool exchange = r.exchange != 0;
   TRY_ASSIGN(auto object, Occupant(to, to_name));
   if (!object) return Ok();
@@ -567,18 +619,20 @@ Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
   if (in_.recorder != nullptr) {
     TRY(in_.recorder->TouchMeta(*object, to_path, TouchReason::kNames));
     if (exchange && blocker) TRY(in_.recorder->TouchMeta(*blocker, from_path, TouchReason::kNames));
-    TRY_ASSIGN(seq, in_.recorder->IntendRename(r.to, r.from, exchange ? RenameMode::kExchange : RenameMode::kNoReplace,
-                                               *object, exchange && blocker ? &*blocker : nullptr, {}));
+    TRY_ASSIGN(seq, in_.recorder->IntendRename(
+                        r.to, r.from, exchange ? RenameMode::kExchange : RenameMode::kNoReplace,
+                        *object, exchange && blocker ? &*blocker : nullptr, {}));
   }
   const unsigned flags = exchange ? RENAME_EXCHANGE : RENAME_NOREPLACE;
   const auto rename_back = [&] {
-    return static_cast<int>(
-        ::renameat2(to.object.fd.get(), to_name.c_str(), from.object.fd.get(), from_name.c_str(), flags));
+    return static_cast<int>(::renameat2(to.object.fd.get(), to_name.c_str(), from.object.fd.get(),
+                                        from_name.c_str(), flags));
   };
   int err = Attempt(to, &*object, rename_back);
   if (err == EACCES || err == EPERM) err = Attempt(from, nullptr, rename_back);
   if (seq) TRY(in_.recorder->Settle(*seq, err));
-  if (err != 0) return Error::FromErrno(err, fmt::format("rename {} back to {}", to_path, from_path));
+  if (err != 0)
+    return Error::FromErrno(err, fmt::format("rename {} back to {}", to_path, from_path));
   MoveNotes(r);
   if (object->stat.IsDirectory() || (blocker && blocker->stat.IsDirectory())) {
     // Paths below have changed; the two parents themselves have not, unless one lies below the other's child.
@@ -608,16 +662,19 @@ Status Rewinder::Undo(const ReplaceRecord& r) {
     now.reset();
   }
   if (swapped && !MayChange(*now)) {
-    AddConflict(ConflictKind::kEdited, path, "changed after the step was interrupted; kept as it is");
+    AddConflict(ConflictKind::kEdited, path,
+                "changed after the step was interrupted; kept as it is");
     return Ok();
   }
   if (now) return ExchangeInodes(r, **parent, name, *now);
   // The fresh inode was removed later in the step: the old one comes back as after a removal.
   if (in_.recorder == nullptr && r.returned != 0) return ReturnReplaced(r, **parent, name);
-  return ReturnAnchor({r.at, r.old_object, S_IFREG, Kept::kAnchor, r.anchor, 1, 0, {}}, **parent, name);
+  return ReturnAnchor({r.at, r.old_object, S_IFREG, Kept::kAnchor, r.anchor, 1, 0, {}}, **parent,
+                      name);
 }
 
-Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name, const OpenObject& now) {
+Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name,
+                                const OpenObject& now) {
   const std::string path = JoinPath(r.at.dir, r.at.name);
   TRY_ASSIGN(int anchors, in_.files.Anchors());
   SlotName kept(r.anchor);
@@ -627,7 +684,8 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
   }
   if (in_.recorder == nullptr) {
     const int err = Attempt(parent, &now, [&] {
-      return static_cast<int>(::renameat2(anchors, kept.c_str(), parent.object.fd.get(), name.c_str(), RENAME_EXCHANGE));
+      return static_cast<int>(::renameat2(anchors, kept.c_str(), parent.object.fd.get(),
+                                          name.c_str(), RENAME_EXCHANGE));
     });
     if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
     return ReturnReplaced(r, parent, name);
@@ -642,7 +700,8 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
     return Error::FromErrno(errno, fmt::format("bring back {}", path));
   }
   const int err = Attempt(parent, &now, [&] {
-    return static_cast<int>(::renameat2(mine, slot_name.c_str(), parent.object.fd.get(), name.c_str(), RENAME_EXCHANGE));
+    return static_cast<int>(::renameat2(mine, slot_name.c_str(), parent.object.fd.get(),
+                                        name.c_str(), RENAME_EXCHANGE));
   });
   if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
   return in_.recorder->Settle(seq, 0);
@@ -654,7 +713,8 @@ Status Rewinder::ReturnReplaced(const ReplaceRecord& r, Parent&, const std::stri
   TRY_ASSIGN(int mine, in_.files.Anchors());
   TRY_ASSIGN(int theirs, in_.origin->Anchors());
   if (!NameExists(mine, SlotName(r.anchor).c_str())) return Ok();
-  if (::renameat2(mine, SlotName(r.anchor).c_str(), theirs, SlotName(r.origin).c_str(), RENAME_NOREPLACE) != 0) {
+  if (::renameat2(mine, SlotName(r.anchor).c_str(), theirs, SlotName(r.origin).c_str(),
+                  RENAME_NOREPLACE) != 0) {
     return Error::FromErrno(errno, "return a kept inode");
   }
   return Ok();
@@ -674,12 +734,15 @@ Status Rewinder::Undo(const ContentRecord& r) {
 Status Rewinder::RecordContentChange(const OpenObject& object, const ContentRecord& r) {
   if (in_.recorder == nullptr) return Ok();
   if (r.whole) {
-    return in_.recorder->TouchContent(object, r.path, ContentChange::TruncateTo(0), WriteVisibility::kUnseen);
+    return in_.recorder->TouchContent(object, r.path, ContentChange::TruncateTo(0),
+                                      WriteVisibility::kUnseen);
   }
   if (object.stat.size > r.file_size) {
-    TRY(in_.recorder->TouchContent(object, r.path, ContentChange::TruncateTo(r.file_size), WriteVisibility::kAnnounced));
+    TRY(in_.recorder->TouchContent(object, r.path, ContentChange::TruncateTo(r.file_size),
+                                   WriteVisibility::kAnnounced));
   }
-  return in_.recorder->TouchContent(object, r.path, ContentChange::Range(r.offset, r.length), WriteVisibility::kAnnounced);
+  return in_.recorder->TouchContent(object, r.path, ContentChange::Range(r.offset, r.length),
+                                    WriteVisibility::kAnnounced);
 }
 
 // What was copied only to be safe is often as it was: then there is nothing to write, and nothing to record.
@@ -692,12 +755,15 @@ bool Rewinder::HoldsAlready(const OpenObject& object, const ContentRecord& r) {
   }
   auto blobs = in_.files.Blobs();
   if (!blobs.ok()) return false;
-  Fd blob(::openat(*blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
-  auto same = blob.valid() ? SameBytes(blob.get(), object.fd.get(), r.file_size) : Result<bool>(false);
+  Fd blob(
+      ::openat(*blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+  auto same =
+      blob.valid() ? SameBytes(blob.get(), object.fd.get(), r.file_size) : Result<bool>(false);
   return same.ok() && *same;
 }
 
-Status Rewinder::WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name) {
+Status Rewinder::WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent,
+                              const std::string& name) {
   if (HoldsAlready(object, r)) return Ok();
   TRY(RecordContentChange(object, r));
   auto fd = OpenForWriting(object, std::string(r.path), parent, name);
@@ -713,7 +779,8 @@ Status Rewinder::WriteContent(const OpenObject& object, const ContentRecord& r, 
 }
 
 // A program that is running cannot be written to: it gets a new inode, and the table says so.
-Status Rewinder::ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent, const std::string& name) {
+Status Rewinder::ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent,
+                             const std::string& name) {
   const NameAt at{parent.object.id, ParentOf(r.path), name};
   if (in_.recorder != nullptr) {
     TRY(TakeAway(at, parent, name, object));
@@ -723,11 +790,12 @@ Status Rewinder::ReplaceBusy(const OpenObject& object, const ContentRecord& r, P
   return MakeAnew({at, object.id, S_IFREG, Kept::kContent, {}, 1, 0, {}}, parent, name);
 }
 
-Result<Fd> Rewinder::OpenForWriting(const OpenObject& object, const std::string& path, Parent& parent,
-                                    const std::string& name) {
+Result<Fd> Rewinder::OpenForWriting(const OpenObject& object, const std::string& path,
+                                    Parent& parent, const std::string& name) {
   Fd fd;
   const auto open_it = [&] {
-    fd = Fd(::openat(parent.object.fd.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    fd = Fd(::openat(parent.object.fd.get(), name.c_str(),
+                     O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     return fd.valid() ? 0 : -1;
   };
   int err = Attempt(parent, &object, open_it);
@@ -742,36 +810,44 @@ Result<Fd> Rewinder::OpenForWriting(const OpenObject& object, const std::string&
 Status Rewinder::FillRange(int fd, const ContentRecord& r) {
   if (r.length > 0) {
     TRY_ASSIGN(Bytes bytes, in_.files.ReadPack(r.where, r.length));
-    if (HashBytes64(bytes) != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+    if (HashBytes64(bytes) != r.checksum)
+      return Error(Code::kCorrupt, "its kept bytes fail their checksum");
     TRY(PWriteFully(fd, bytes, static_cast<off_t>(r.offset)));
   }
-  if (::ftruncate(fd, static_cast<off_t>(r.file_size)) != 0) return Error::FromErrno(errno, "restore size");
+  if (::ftruncate(fd, static_cast<off_t>(r.file_size)) != 0)
+    return Error::FromErrno(errno, "restore size");
   return Ok();
 }
 
 Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
   if (r.keeping == Keeping::kPack) {
     TRY_ASSIGN(Bytes bytes, in_.files.ReadPack(r.where, r.length));
-    if (HashBytes64(bytes) != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+    if (HashBytes64(bytes) != r.checksum)
+      return Error(Code::kCorrupt, "its kept bytes fail their checksum");
     if (r.sparse && ::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
     for (size_t at = 0; at < bytes.size();) {
       const size_t size = r.sparse ? std::min(kHoleBytes, bytes.size() - at) : bytes.size();
       ByteView block = ByteView(bytes).subspan(at, size);
-      const bool hole = r.sparse && std::all_of(block.begin(), block.end(), [](uint8_t b) { return b == 0; });
+      const bool hole =
+          r.sparse && std::all_of(block.begin(), block.end(), [](uint8_t b) { return b == 0; });
       if (!hole) TRY(PWriteFully(fd, block, static_cast<off_t>(at)));
       at += size;
     }
   } else {
     TRY_ASSIGN(int blobs, in_.files.Blobs());
-    Fd blob(::openat(blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
-    if (!blob.valid()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
+    Fd blob(
+        ::openat(blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!blob.valid())
+      return Error(Code::kCorrupt, "what was kept of it is missing from the store");
     if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
     if (r.keeping == Keeping::kBlob || ::ioctl(fd, FICLONE, blob.get()) != 0) {
       TRY_ASSIGN(uint64_t checksum, CopySparse(blob.get(), fd, r.file_size));
-      if (r.checksum != 0 && checksum != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+      if (r.checksum != 0 && checksum != r.checksum)
+        return Error(Code::kCorrupt, "its kept bytes fail their checksum");
     }
   }
-  if (::ftruncate(fd, static_cast<off_t>(r.file_size)) != 0) return Error::FromErrno(errno, "restore size");
+  if (::ftruncate(fd, static_cast<off_t>(r.file_size)) != 0)
+    return Error::FromErrno(errno, "restore size");
   return Ok();
 }
 
@@ -797,7 +873,8 @@ Status Rewinder::ApplyMeta(const OpenObject& object, std::string_view path, cons
     ClearBlockingFlags(object);
     applied = ApplyMetadata(object, r.meta);
   }
-  if (!applied.ok()) report_.warnings.push_back(fmt::format("{}: {}", path, applied.error().message()));
+  if (!applied.ok())
+    report_.warnings.push_back(fmt::format("{}: {}", path, applied.error().message()));
   return Ok();
 }
 
@@ -848,6 +925,8 @@ Status Rewinder::NoteSignatures() {
 
 }  // namespace
 
-Status Rewind(const RewindInput& input, RewindReport& report) { return Rewinder(input, report).Run(); }
+Status Rewind(const RewindInput& input, RewindReport& report) {
+  return Rewinder(input, report).Run();
+}
 
 }  // namespace sandglass::undo

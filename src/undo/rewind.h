@@ -21,12 +21,14 @@ struct RewindInput {
   const Place& place;
   ObjectsTable& objects;
   const StepView& view;
-  StepFiles& files;                  // of the step being taken back
-  StepWriter* recorder = nullptr;    // records what the rewind does; null: taking back a killed rewind
-  StepFiles* origin = nullptr;       // without recorder: the step that the killed rewind was taking back
+  StepFiles& files;  // of the step being taken back
+  StepWriter* recorder =
+      nullptr;                  // records what the rewind does; null: taking back a killed rewind
+  StepFiles* origin = nullptr;  // without recorder: the step that the killed rewind was taking back
   Force force = Force::kNo;
   SymlinkPolicy symlinks = SymlinkPolicy::kReadWrite;
-  const std::unordered_set<ObjectId>* keep = nullptr;  // objects that a person changed after a crash
+  const std::unordered_set<ObjectId>* keep =
+      nullptr;  // objects that a person changed after a crash
 };
 
 // An error leaves the rest undone. With a recorder, the caller takes the recorder's step back; without one, running it again goes on where

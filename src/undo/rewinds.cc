@@ -3,13 +3,12 @@
 // killed before that moment is itself taken back by the next open.
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-
-#include <fmt/format.h>
 
 #include "base/io.h"
 #include "base/json.h"
@@ -47,7 +46,8 @@ Error ConflictError(Code code, std::string_view what, const std::vector<Conflict
 
 Code CodeFor(const std::vector<Conflict>& conflicts) {
   const auto has = [&](ConflictKind kind) {
-    return std::any_of(conflicts.begin(), conflicts.end(), [&](const Conflict& c) { return c.kind == kind; });
+    return std::any_of(conflicts.begin(), conflicts.end(),
+                       [&](const Conflict& c) { return c.kind == kind; });
   };
   if (has(ConflictKind::kCorrupt)) return Code::kCorrupt;
   if (has(ConflictKind::kBusy)) return Code::kBusy;
@@ -58,10 +58,17 @@ Code CodeFor(const std::vector<Conflict>& conflicts) {
 Change Inverse(Change change) {
   std::swap(change.old_size, change.new_size);
   switch (change.kind) {
-    case ChangeKind::kCreated: change.kind = ChangeKind::kDeleted; break;
-    case ChangeKind::kDeleted: change.kind = ChangeKind::kCreated; break;
-    case ChangeKind::kRenamed: std::swap(change.path, change.old_path); break;
-    case ChangeKind::kModified: break;
+    case ChangeKind::kCreated:
+      change.kind = ChangeKind::kDeleted;
+      break;
+    case ChangeKind::kDeleted:
+      change.kind = ChangeKind::kCreated;
+      break;
+    case ChangeKind::kRenamed:
+      std::swap(change.path, change.old_path);
+      break;
+    case ChangeKind::kModified:
+      break;
   }
   return change;
 }
@@ -70,7 +77,9 @@ bool Touches(const PathMap<Expected>& expected, const std::string& path) {
   if (expected.contains(path)) return true;
   for (std::string_view up = path; !up.empty(); up = ParentOf(up)) {
     // Above it, only what was created, moved or removed as a whole concerns it.
-    if (const Expected* found = expected.Find(up); found != nullptr && !found->parent_only && up != path) return true;
+    if (const Expected* found = expected.Find(up);
+        found != nullptr && !found->parent_only && up != path)
+      return true;
   }
   auto below = expected.map().lower_bound(path + "/");
   return below != expected.map().end() && below->first.starts_with(path + "/");
@@ -80,7 +89,8 @@ bool Touches(const PathMap<Expected>& expected, const std::string& path) {
 
 // --- One rewind.
 
-Status LogCore::RunRewind(const Source& source, Force force, const std::unordered_set<ObjectId>* keep, RewindReport& report,
+Status LogCore::RunRewind(const Source& source, Force force,
+                          const std::unordered_set<ObjectId>* keep, RewindReport& report,
                           StepRow& reversal) {
   TRY_ASSIGN(Fd dir, OpenSubdir(source.parent_fd, source.folder.c_str()));
   TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
@@ -90,13 +100,20 @@ Status LogCore::RunRewind(const Source& source, Force force, const std::unordere
   JournalHeader header = view.header();
   header.reverses_uid = header.uid;
   header.uid = RandomId();
-  auto recorder = StepWriter::Create(*place_, frame_->wal(), kRewind, header, {.durability = options_.durability});
+  auto recorder = StepWriter::Create(*place_, frame_->wal(), kRewind, header,
+                                     {.durability = options_.durability});
   if (!recorder.ok()) {
     (void)RemoveTreeAt(frame_->wal(), kRewind);
     return recorder.error();
   }
-  const RewindInput input{.place = *place_, .objects = objects_, .view = view, .files = files, .recorder = recorder->get(),
-                          .force = force, .symlinks = options_.symlinks, .keep = keep};
+  const RewindInput input{.place = *place_,
+                          .objects = objects_,
+                          .view = view,
+                          .files = files,
+                          .recorder = recorder->get(),
+                          .force = force,
+                          .symlinks = options_.symlinks,
+                          .keep = keep};
   Status done = Rewind(input, report);
   if (done.ok()) {
     auto own = StepView::Open((*recorder)->files().dir());
@@ -119,7 +136,9 @@ Status LogCore::RunRewind(const Source& source, Force force, const std::unordere
   }
   recorder->reset();
   Status back = TakeBackReversal();
-  if (!back.ok()) return done.error().WithContext(fmt::format("and could not be taken back ({})", back.error().message()));
+  if (!back.ok())
+    return done.error().WithContext(
+        fmt::format("and could not be taken back ({})", back.error().message()));
   return done;
 }
 
@@ -127,7 +146,8 @@ Status LogCore::RunRewind(const Source& source, Force force, const std::unordere
 Status LogCore::TakeBackReversal() {
   TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kRewind));
   auto view = StepView::Open(dir.get());
-  if (!view.ok()) return frame_->Discard(frame_->wal(), kRewind);  // killed before its journal began
+  if (!view.ok())
+    return frame_->Discard(frame_->wal(), kRewind);  // killed before its journal began
   auto origin = FindByUid(view->header().reverses_uid);
   if (!origin.ok()) {
     // What it took back is gone already: it was complete and only its own folder was left.
@@ -136,8 +156,13 @@ Status LogCore::TakeBackReversal() {
   }
   StepFiles files(std::move(dir));
   RewindReport report;
-  TRY(Rewind({.place = *place_, .objects = objects_, .view = *view, .files = files, .recorder = nullptr,
-              .origin = origin->get(), .force = Force::kYes},
+  TRY(Rewind({.place = *place_,
+              .objects = objects_,
+              .view = *view,
+              .files = files,
+              .recorder = nullptr,
+              .origin = origin->get(),
+              .force = Force::kYes},
              report));
   for (const Conflict& conflict : report.conflicts) {
     recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
@@ -171,32 +196,42 @@ Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
     if (const auto* content = std::get_if<ContentRecord>(&*record)) need += content->length;
   }
   const auto fits = [&] {
-    struct statvfs info {};
+    struct statvfs info{};
     return ::fstatvfs(frame_->store(), &info) != 0 || info.f_bavail * info.f_frsize > need;
   };
   if (fits()) return Ok();
   if (spare == SpareRedo::kNo) TRY(ClearRedo());
   TRY(frame_->EmptyTrash());
   if (fits()) return Ok();
-  return Error(Code::kNoSpace, fmt::format("the disk has too little room to take this back safely; free {} bytes and try again", need));
+  return Error(
+      Code::kNoSpace,
+      fmt::format(
+          "the disk has too little room to take this back safely; free {} bytes and try again",
+          need));
 }
 
 // --- Rollback.
 
-std::vector<Conflict> LogCore::Conflicts(Way way, const StepRow& row, const StepView& view, StepFiles& files,
-                                         const LaterSteps* later) {
+std::vector<Conflict> LogCore::Conflicts(Way way, const StepRow& row, const StepView& view,
+                                         StepFiles& files, const LaterSteps* later) {
   std::vector<Conflict> conflicts = FindEdits(*place_, objects_, view, shadows_, later);
   for (const Barrier& barrier : barriers_) {
     // A rollback is crossed by what came after it, whatever step that stands behind.
-    const bool between = way == Way::kForth ? barrier.at.ns >= row.close.closed_ns : barrier.after == row.header.id;
+    const bool between =
+        way == Way::kForth ? barrier.at.ns >= row.close.closed_ns : barrier.after == row.header.id;
     if (!between) continue;
-    if (barrier.paths.empty()) conflicts.push_back({ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
+    if (barrier.paths.empty())
+      conflicts.push_back(
+          {ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
     for (const std::string& path : barrier.paths) {
-      if (Touches(view.expected(), path)) conflicts.push_back({ConflictKind::kBarrier, path, "was changed from outside after this step"});
+      if (Touches(view.expected(), path))
+        conflicts.push_back(
+            {ConflictKind::kBarrier, path, "was changed from outside after this step"});
     }
   }
   MutexLock pin(pack_mutex_);
-  for (Conflict& damage : FindDamage(view, files, StepEnd::kClosed)) conflicts.push_back(std::move(damage));
+  for (Conflict& damage : FindDamage(view, files, StepEnd::kClosed))
+    conflicts.push_back(std::move(damage));
   return conflicts;
 }
 
@@ -208,7 +243,8 @@ Result<size_t> LogCore::RowsToPop(uint32_t count) const {
     if (row->damaged || row->close.counts.total() > 0) --count;
   }
   if (count > 0) {
-    return Error(Code::kNotFound, rows == 0 ? "there is nothing to undo" : "there are fewer steps to undo than that");
+    return Error(Code::kNotFound, rows == 0 ? "there is nothing to undo"
+                                            : "there are fewer steps to undo than that");
   }
   return rows;
 }
@@ -223,7 +259,8 @@ Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
   LifecycleLock lock(*this);
   TRY(EnsureSettled());
   TRY(CloseAmbientLocked());
-  if (current() != nullptr) return Error(Code::kBusy, "a step is open; wait until it ends, or abort it");
+  if (current() != nullptr)
+    return Error(Code::kBusy, "a step is open; wait until it ends, or abort it");
   TRY(SettleBetweenSteps());
   return RollbackLocked(count, force);
 }
@@ -239,7 +276,8 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
   const size_t start = steps_.size();
   const bool several = (target < start ? start - target : target - start) > 1;
   if (several) {
-    TRY(ReplaceFileAt(frame_->wal(), kTarget, fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle")));
+    TRY(ReplaceFileAt(frame_->wal(), kTarget,
+                      fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle")));
   }
   RewindReport report;
   Status status;
@@ -250,9 +288,11 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
     RewindReport ignored;
     Status back;
     while (back.ok() && steps_.size() != start) {
-      back = steps_.size() > start ? RollbackNewest(Force::kYes, ignored) : RedoNewest(Force::kYes, ignored);
+      back = steps_.size() > start ? RollbackNewest(Force::kYes, ignored)
+                                   : RedoNewest(Force::kYes, ignored);
     }
-    if (!back.ok()) status = status.error().WithContext("only a part of the steps could be taken back or redone");
+    if (!back.ok())
+      status = status.error().WithContext("only a part of the steps could be taken back or redone");
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
   if (!status.ok()) return status.error();
@@ -268,8 +308,11 @@ Status LogCore::ResumeTravel() {
   const Force force = text->find("force") != std::string::npos ? Force::kYes : Force::kNo;
   if (reachable) {
     auto report = Travel(target, force);
-    if (report.ok()) recovery_.rewind = std::move(*report);
-    else recovery_.rewind.warnings.push_back("an interrupted undo was not completed: " + report.error().message());
+    if (report.ok())
+      recovery_.rewind = std::move(*report);
+    else
+      recovery_.rewind.warnings.push_back("an interrupted undo was not completed: " +
+                                          report.error().message());
   }
   ::unlinkat(frame_->wal(), kTarget, 0);
   return Ok();
@@ -282,14 +325,18 @@ Status LogCore::RollbackNewest(Force force, RewindReport& report) {
     auto view = StepView::Open(dir.get());
     if (!view.ok()) return view.error().WithContext(fmt::format("step {}", row.header.id.value));
     if (view->unprotected() && force == Force::kNo) {
-      return Error(Code::kUnprotected, fmt::format("step {} was not recorded in full ({}), so it cannot be taken back exactly",
-                                                   row.header.id.value, view->unprotected_why()));
+      return Error(
+          Code::kUnprotected,
+          fmt::format("step {} was not recorded in full ({}), so it cannot be taken back exactly",
+                      row.header.id.value, view->unprotected_why()));
     }
     StepFiles files(std::move(dir));
     auto conflicts = Conflicts(Way::kBack, row, *view, files, nullptr);
     if (!conflicts.empty() && force == Force::kNo) {
-      return ConflictError(CodeFor(conflicts), fmt::format("step {} cannot be taken back without force:", row.header.id.value),
-                           conflicts);
+      return ConflictError(
+          CodeFor(conflicts),
+          fmt::format("step {} cannot be taken back without force:", row.header.id.value),
+          conflicts);
     }
     for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
   }
@@ -311,7 +358,8 @@ Status LogCore::RollbackNewest(Force force, RewindReport& report) {
 }
 
 Status LogCore::DropBarriers(StepId after) {
-  if (std::erase_if(barriers_, [&](const Barrier& b) { return b.after == after; }) == 0) return Ok();
+  if (std::erase_if(barriers_, [&](const Barrier& b) { return b.after == after; }) == 0)
+    return Ok();
   return WriteBarriers(frame_->store(), barriers_);
 }
 
@@ -326,8 +374,11 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
     TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
     StepFiles files(std::move(dir));
     report.steps.push_back(row.header.id);
-    if (view.unprotected()) report.conflicts.push_back({ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
-    for (Conflict& conflict : Conflicts(Way::kBack, row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
+    if (view.unprotected())
+      report.conflicts.push_back(
+          {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
+    for (Conflict& conflict : Conflicts(Way::kBack, row, view, files, &later))
+      report.conflicts.push_back(std::move(conflict));
     for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
     later.Add(view);
   }
@@ -339,9 +390,12 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
 Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
   LifecycleLock lock(*this);
   TRY(EnsureSettled());
-  if (current() != nullptr) return Error(Code::kBusy, "a step is open; redo is only possible right after undo");
+  if (current() != nullptr)
+    return Error(Code::kBusy, "a step is open; redo is only possible right after undo");
   if (count == 0) return Error(Code::kInvalid, "how many steps to redo? At least 1");
-  if (redo_.size() < count) return Error(Code::kNotFound, redo_.empty() ? "there is nothing to redo" : "there are fewer steps to redo than that");
+  if (redo_.size() < count)
+    return Error(Code::kNotFound, redo_.empty() ? "there is nothing to redo"
+                                                : "there are fewer steps to redo than that");
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
   return Travel(steps_.size() + count, force);
 }
@@ -354,7 +408,9 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
     StepFiles files(std::move(dir));
     auto conflicts = Conflicts(Way::kForth, row, view, files, nullptr);
     if (!conflicts.empty() && force == Force::kNo) {
-      return ConflictError(CodeFor(conflicts), fmt::format("step {} cannot be redone without force:", row.header.id.value), conflicts);
+      return ConflictError(
+          CodeFor(conflicts),
+          fmt::format("step {} cannot be redone without force:", row.header.id.value), conflicts);
     }
     for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
   }
@@ -370,7 +426,8 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
   redo_.pop_back();
   objects_.MarkAdopted(steps_.back().header.uid);  // the rewind itself noted what it left
   TRY(objects_.Flush());
-  if (std::erase_if(barriers_, [&](const Barrier& b) { return b.at.ns >= row.close.closed_ns; }) > 0) {
+  if (std::erase_if(barriers_, [&](const Barrier& b) { return b.at.ns >= row.close.closed_ns; }) >
+      0) {
     TRY(WriteBarriers(frame_->store(), barriers_));  // crossed by force
   }
   report.steps.push_back(row.header.id);
@@ -380,7 +437,8 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
 
 Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
   LifecycleLock lock(*this);
-  if (count == 0 || redo_.size() < count) return Error(Code::kNotFound, "there are fewer steps to redo than that");
+  if (count == 0 || redo_.size() < count)
+    return Error(Code::kNotFound, "there are fewer steps to redo than that");
   RewindReport report;
   LaterSteps later;
   for (uint32_t i = 0; i < count; ++i) {
@@ -389,7 +447,8 @@ Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
     TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
     StepFiles files(std::move(dir));
     report.steps.push_back(row.header.id);
-    for (Conflict& conflict : Conflicts(Way::kForth, row, view, files, &later)) report.conflicts.push_back(std::move(conflict));
+    for (Conflict& conflict : Conflicts(Way::kForth, row, view, files, &later))
+      report.conflicts.push_back(std::move(conflict));
     for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
     later.Add(view);
   }
@@ -412,7 +471,8 @@ Result<RewindReport> LogCore::AbortLocked() {
   {
     TRY_ASSIGN(StepView view, StepView::Open(current()->files().dir()));
     TRY(NoticeEdits(view));
-    if (view.unprotected()) report.warnings.push_back("the step was not recorded in full: " + view.unprotected_why());
+    if (view.unprotected())
+      report.warnings.push_back("the step was not recorded in full: " + view.unprotected_why());
   }
   // From here on changes are ours: a recovery of this very abort must not take them for a person's.
   TRY(ReplaceFileAt(frame_->wal(), kKeepFile, ""));
@@ -444,7 +504,9 @@ Status LogCore::Recover() {
 
 // Is there a finished rewind of the journal `uid` among `rows`?
 static bool IsReversedBy(const std::vector<StepRow>& rows, uint64_t uid) {
-  return uid != 0 && std::any_of(rows.begin(), rows.end(), [&](const StepRow& row) { return row.header.reverses_uid == uid; });
+  return uid != 0 && std::any_of(rows.begin(), rows.end(), [&](const StepRow& row) {
+           return row.header.reverses_uid == uid;
+         });
 }
 
 // Rewinds that had happened but were killed before their source was dropped.
@@ -455,11 +517,13 @@ Status LogCore::FinishPromotions() {
   auto dir = OpenSubdir(frame_->wal(), kInProgress);
   if (!dir.ok()) return Ok();
   auto view = JournalView::Open(dir->get(), "journal");
-  if (view.ok() && IsReversedBy(redo_, view->header().uid)) TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
+  if (view.ok() && IsReversedBy(redo_, view->header().uid))
+    TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
   return Ok();
 }
 
-Status LogCore::DropReversed(std::vector<StepRow>& rows, const std::vector<StepRow>& others, int folder) {
+Status LogCore::DropReversed(std::vector<StepRow>& rows, const std::vector<StepRow>& others,
+                             int folder) {
   for (size_t i = rows.size(); i-- > 0;) {
     if (!IsReversedBy(others, rows[i].header.uid)) continue;
     const StepRow row = rows[i];
@@ -495,12 +559,14 @@ Status LogCore::RecoverStep() {
   if (!NameExists(frame_->wal(), kKeepFile)) TRY(NoticeEdits(*view));
   TRY_ASSIGN(auto keep, LateChanges(*view));
   if (view->journal().damaged() > 0) {
-    recovery_.rewind.warnings.push_back(fmt::format("{} records of the interrupted step's journal were damaged", view->journal().damaged()));
+    recovery_.rewind.warnings.push_back(fmt::format(
+        "{} records of the interrupted step's journal were damaged", view->journal().damaged()));
   }
   {
     TRY_ASSIGN(Fd again, OpenSubdir(frame_->wal(), kInProgress));
     StepFiles files(std::move(again));
-    for (Conflict& damage : FindDamage(*view, files, StepEnd::kInterrupted)) recovery_.rewind.conflicts.push_back(std::move(damage));
+    for (Conflict& damage : FindDamage(*view, files, StepEnd::kInterrupted))
+      recovery_.rewind.conflicts.push_back(std::move(damage));
   }
   StepRow reversal;
   TRY(RunRewind({frame_->wal(), kInProgress}, Force::kYes, &keep, recovery_.rewind, reversal));
@@ -526,7 +592,9 @@ Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) 
     }
     return keep;
   }
-  for (const ObjectId& id : FindLateChanges(*place_, view, view.journal().heartbeat_ns() + kHeartbeatSlackNs)) keep.insert(id);
+  for (const ObjectId& id :
+       FindLateChanges(*place_, view, view.journal().heartbeat_ns() + kHeartbeatSlackNs))
+    keep.insert(id);
   std::string text;
   for (const ObjectId& id : keep) text += HexId(id) + '\n';
   TRY(ReplaceFileAt(frame_->wal(), kKeepFile, text));
@@ -547,17 +615,22 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
       const auto found = expected.object == kNoObject ? std::nullopt : looker.At(path);
       if (!found || found->id != expected.object) continue;
       TRY(AppendToFinishedJournal(dir.get(), "journal",
-                                  AfterRecord{.object = found->id, .size = found->stat.size, .mtime_ns = found->stat.mtime_ns,
-                                              .ctime_ns = found->stat.ctime_ns, .mode = found->stat.mode, .uid = found->stat.uid,
+                                  AfterRecord{.object = found->id,
+                                              .size = found->stat.size,
+                                              .mtime_ns = found->stat.mtime_ns,
+                                              .ctime_ns = found->stat.ctime_ns,
+                                              .mode = found->stat.mode,
+                                              .uid = found->stat.uid,
                                               .gid = found->stat.gid}));
     }
-    TRY(AppendToFinishedJournal(dir.get(), "journal",
-                                CloseRecord{.closed_ns = Now().ns,
-                                            .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
-                                            .counts = judged.Counts(),
-                                            .copied_bytes = 0,
-                                            .retained_bytes = 0,
-                                            .shared_anchors = 1}));
+    TRY(AppendToFinishedJournal(
+        dir.get(), "journal",
+        CloseRecord{.closed_ns = Now().ns,
+                    .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
+                    .counts = judged.Counts(),
+                    .copied_bytes = 0,
+                    .retained_bytes = 0,
+                    .shared_anchors = 1}));
   }
   const std::string folder = fmt::format("{}", view.header().id.value);
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
@@ -567,7 +640,8 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
   steps_.push_back({folder, std::move(summary.header), summary.close, false});
   TRY(AdoptAfterStates(dir.get()));
   next_order_ = std::max(next_order_, view.header().order + 1);
-  recovery_.rewind.warnings.push_back(fmt::format("ambient step {} was interrupted and kept", view.header().id.value));
+  recovery_.rewind.warnings.push_back(
+      fmt::format("ambient step {} was interrupted and kept", view.header().id.value));
   return Ok();
 }
 

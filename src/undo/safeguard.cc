@@ -20,9 +20,11 @@ void SafeguardTracker::Remember(std::vector<std::string>& sample, std::string_vi
   if (sample.size() < kMaxSample - 1) sample.emplace_back(path);
 }
 
-std::optional<SafeguardQuestion> SafeguardTracker::Ask(SafeguardKind kind, uint64_t amount, std::string_view path) {
+std::optional<SafeguardQuestion> SafeguardTracker::Ask(SafeguardKind kind, uint64_t amount,
+                                                       std::string_view path) {
   if (allowed_[static_cast<size_t>(kind)]) return std::nullopt;
-  SafeguardQuestion question{.id = next_question_++, .kind = kind, .step = step_, .amount = amount, .sample_paths = {}};
+  SafeguardQuestion question{
+      .id = next_question_++, .kind = kind, .step = step_, .amount = amount, .sample_paths = {}};
   if (kind == SafeguardKind::kDeleteCount) question.sample_paths = deleted_;
   if (kind == SafeguardKind::kRenameOver) question.sample_paths = renamed_;
   question.sample_paths.emplace_back(path);
@@ -41,19 +43,22 @@ std::optional<SafeguardQuestion> SafeguardTracker::OnRenameOver(std::string_view
   return Ask(SafeguardKind::kRenameOver, renames_ + 1, path);
 }
 
-std::optional<SafeguardQuestion> SafeguardTracker::OnOverwrite(std::string_view path, uint64_t size) {
+std::optional<SafeguardQuestion> SafeguardTracker::OnOverwrite(std::string_view path,
+                                                               uint64_t size) {
   MutexLock lock(mutex_);
   if (!config_.overwrite_bytes || size < *config_.overwrite_bytes) return std::nullopt;
   return Ask(SafeguardKind::kOverwriteLarge, size, path);
 }
 
-std::optional<SafeguardQuestion> SafeguardTracker::OnTruncate(std::string_view path, uint64_t size) {
+std::optional<SafeguardQuestion> SafeguardTracker::OnTruncate(std::string_view path,
+                                                              uint64_t size) {
   MutexLock lock(mutex_);
   if (!config_.truncate_bytes || size < *config_.truncate_bytes) return std::nullopt;
   return Ask(SafeguardKind::kTruncateLarge, size, path);
 }
 
-std::optional<SafeguardQuestion> SafeguardTracker::OnUndoLimit(std::string_view path, uint64_t copied) {
+std::optional<SafeguardQuestion> SafeguardTracker::OnUndoLimit(std::string_view path,
+                                                               uint64_t copied) {
   MutexLock lock(mutex_);
   return Ask(SafeguardKind::kUndoLimit, copied, path);
 }

@@ -39,7 +39,8 @@ class SafeguardTracker {
 
  private:
   static constexpr size_t kKinds = 5;
-  std::optional<SafeguardQuestion> Ask(SafeguardKind kind, uint64_t amount, std::string_view path) REQUIRES(mutex_);
+  std::optional<SafeguardQuestion> Ask(SafeguardKind kind, uint64_t amount, std::string_view path)
+      REQUIRES(mutex_);
   void Remember(std::vector<std::string>& sample, std::string_view path) REQUIRES(mutex_);
 
   SafeguardConfig config_;

@@ -42,13 +42,15 @@ std::optional<std::string> ProjectPathOf(const Place& place, int fd) {
   };
   const std::string root = read_link(place.root.get()), path = read_link(fd);
   if (path == root) return "";
-  if (root.empty() || path.size() <= root.size() + 1 || !path.starts_with(root) || path[root.size()] != '/') {
+  if (root.empty() || path.size() <= root.size() + 1 || !path.starts_with(root) ||
+      path[root.size()] != '/') {
     return std::nullopt;
   }
   std::string relative = path.substr(root.size() + 1);
   // The kernel appends " (deleted)", which is also a legal end of a name: the disk decides.
-  struct stat by_fd {}, by_path {};
-  if (::fstat(fd, &by_fd) != 0 || ::fstatat(place.root.get(), relative.c_str(), &by_path, AT_SYMLINK_NOFOLLOW) != 0 ||
+  struct stat by_fd{}, by_path{};
+  if (::fstat(fd, &by_fd) != 0 ||
+      ::fstatat(place.root.get(), relative.c_str(), &by_path, AT_SYMLINK_NOFOLLOW) != 0 ||
       by_fd.st_ino != by_path.st_ino || by_fd.st_dev != by_path.st_dev) {
     return std::nullopt;
   }
@@ -133,8 +135,9 @@ Result<std::vector<ObjectId>> Shadows::Changed() const {
   MutexLock lock(mutex_);
   std::vector<ObjectId> changed;
   for (const auto& [id, shadow] : shadows_) {
-    struct stat info {};
-    if (::fstat(shadow.live.get(), &info) != 0) return Error::FromErrno(errno, "stat a file with a live writer");
+    struct stat info{};
+    if (::fstat(shadow.live.get(), &info) != 0)
+      return Error::FromErrno(errno, "stat a file with a live writer");
     bool same = static_cast<uint64_t>(info.st_size) == shadow.meta.size;
     if (same) {
       Fd copy(::openat(folder_.get(), SlotName(shadow.slot).c_str(), O_RDONLY | O_CLOEXEC));

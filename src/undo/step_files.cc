@@ -18,7 +18,8 @@ namespace {
 constexpr size_t kBlock = 64 << 10;
 
 bool AllZero(ByteView bytes) {
-  return bytes.empty() || (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+  return bytes.empty() ||
+         (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 // The next data at or after `at`; `size` when only a hole is left, `at` where the file system cannot tell.
@@ -110,10 +111,11 @@ Result<Bytes> StepFiles::ReadPack(uint64_t offset, uint64_t length) {
   MutexLock lock(mutex_);
   if (compressed_ == nullptr && !pack_.valid()) TRY(OpenPackForReading());
   if (compressed_ != nullptr) return compressed_->Read(offset, length);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(pack_.get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
   const uint64_t size = static_cast<uint64_t>(info.st_size);
-  if (offset > size || length > size - offset) return Error(Code::kCorrupt, "pack is shorter than its journal says");
+  if (offset > size || length > size - offset)
+    return Error(Code::kCorrupt, "pack is shorter than its journal says");
   Bytes bytes(length);
   TRY(PReadFully(pack_.get(), bytes, static_cast<off_t>(offset)));
   return bytes;
@@ -138,7 +140,8 @@ Status StepFiles::Sync() {
   MutexLock lock(mutex_);
   if (pack_.valid() && ::fdatasync(pack_.get()) != 0) return Error::FromErrno(errno, "sync pack");
   if (blobs_.valid() && ::fsync(blobs_.get()) != 0) return Error::FromErrno(errno, "sync blobs");
-  if (anchors_.valid() && ::fsync(anchors_.get()) != 0) return Error::FromErrno(errno, "sync anchors");
+  if (anchors_.valid() && ::fsync(anchors_.get()) != 0)
+    return Error::FromErrno(errno, "sync anchors");
   return Ok();
 }
 
@@ -148,7 +151,8 @@ Result<uint64_t> CopySparse(int from, int to, uint64_t size) {
     checksum.Add(at, bytes);
     return PWriteFully(to, bytes, static_cast<off_t>(at));
   }));
-  if (::ftruncate(to, static_cast<off_t>(size)) != 0) return Error::FromErrno(errno, "set size of a copy");
+  if (::ftruncate(to, static_cast<off_t>(size)) != 0)
+    return Error::FromErrno(errno, "set size of a copy");
   return checksum.Digest(size);
 }
 
@@ -175,7 +179,7 @@ Result<bool> SameBytes(int a, int b, uint64_t size) {
 Status CompressPack(int step_dir) {
   Fd raw(::openat(step_dir, "pack", O_RDONLY | O_CLOEXEC));
   if (!raw.valid()) return errno == ENOENT ? Ok() : Status(Error::FromErrno(errno, "open pack"));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(raw.get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
   Fd out(::openat(step_dir, "packz.tmp", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!out.valid()) return Error::FromErrno(errno, "create compressed pack");

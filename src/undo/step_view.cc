@@ -11,7 +11,8 @@ namespace sandglass::undo {
 Result<StepView> StepView::Open(int step_dir) {
   auto journal = JournalView::Open(step_dir, "journal");
   if (journal.ok()) return StepView(std::move(*journal));
-  if (journal.error().code() == Code::kNotFound) return Error(Code::kCorrupt, "the step's journal is missing");
+  if (journal.error().code() == Code::kNotFound)
+    return Error(Code::kCorrupt, "the step's journal is missing");
   return journal.error();
 }
 
@@ -25,7 +26,8 @@ void StepView::Index() {
     auto record = journal_.At(i);
     if (!record.ok()) continue;
     if (const auto* outcome = std::get_if<OutcomeRecord>(&*record)) {
-      if (outcome->seq.value >= journal_.size()) continue;  // damaged: there cannot be more operations than records
+      if (outcome->seq.value >= journal_.size())
+        continue;  // damaged: there cannot be more operations than records
       if (outcome->seq.value >= outcomes_.size()) outcomes_.resize(outcome->seq.value + 1);
       outcomes_[outcome->seq.value] = {true, outcome->sys_errno, outcome->object};
       if (outcome->object != kNoObject) born_.insert(outcome->object);
@@ -53,7 +55,8 @@ Settled StepView::Outcome(OpSeq seq) const {
 }
 
 bool StepView::IsDropped(const ContentRecord& record) const {
-  return record.keeping != Keeping::kPack && dropped_blobs_.contains(static_cast<uint32_t>(record.where));
+  return record.keeping != Keeping::kPack &&
+         dropped_blobs_.contains(static_cast<uint32_t>(record.where));
 }
 
 ObjectId StepView::InitialAt(std::string_view path) const {
@@ -63,7 +66,8 @@ ObjectId StepView::InitialAt(std::string_view path) const {
 
 void StepView::Apply(const Record& record) {
   if (const auto* meta = std::get_if<MetaRecord>(&record)) return Apply(*meta);
-  if (const auto* mark = std::get_if<MarkRecord>(&record)) return NoteChange(mark->path, mark->object);
+  if (const auto* mark = std::get_if<MarkRecord>(&record))
+    return NoteChange(mark->path, mark->object);
   if (const auto* content = std::get_if<ContentRecord>(&record)) {
     if (!IsDropped(*content)) NoteChange(content->path, content->object);
     return;
@@ -95,8 +99,10 @@ void StepView::Apply(const MetaRecord& r) {
   Expected& expected = expected_[path];
   if (expected.object == kNoObject) expected.object = r.object;
   // A direct touch is only the intention; names that go are accounted for by their own records.
-  if (r.reason == TouchReason::kNames) expected.parent_only = true;
-  else expected.changed = true;
+  if (r.reason == TouchReason::kNames)
+    expected.parent_only = true;
+  else
+    expected.changed = true;
 }
 
 void StepView::Bury(const std::string& path) {
@@ -157,9 +163,11 @@ void StepView::Apply(const ReplaceRecord& r) {
   sizes_[r.fresh_object].before = sizes_[r.old_object].before;
 }
 
-Change StepView::Describe(ChangeKind kind, const std::string& path, ObjectId before, ObjectId after) const {
+Change StepView::Describe(ChangeKind kind, const std::string& path, ObjectId before,
+                          ObjectId after) const {
   Change change{.kind = kind, .path = path};
-  if (auto found = sizes_.find(before); found != sizes_.end()) change.old_size = found->second.before;
+  if (auto found = sizes_.find(before); found != sizes_.end())
+    change.old_size = found->second.before;
   if (auto found = sizes_.find(after); found != sizes_.end()) change.new_size = found->second.after;
   return change;
 }
@@ -177,30 +185,36 @@ std::vector<Change> StepView::Changes() const {
   }
   std::vector<Change> changes;
   for (const auto& [path, object] : buried_) {
-    if (!new_place.contains(object)) changes.push_back(Describe(ChangeKind::kDeleted, path, object, kNoObject));
+    if (!new_place.contains(object))
+      changes.push_back(Describe(ChangeKind::kDeleted, path, object, kNoObject));
   }
   for (const auto& [path, expected] : expected_.map()) {
     const Initial* initial = initial_.Find(path);
-    const ObjectId before = initial == nullptr ? kNoObject : initial->object, after = expected.object;
+    const ObjectId before = initial == nullptr ? kNoObject : initial->object,
+                   after = expected.object;
     if (before == after) {
-      if (after != kNoObject && expected.changed) changes.push_back(Describe(ChangeKind::kModified, path, before, after));
+      if (after != kNoObject && expected.changed)
+        changes.push_back(Describe(ChangeKind::kModified, path, before, after));
       continue;
     }
     const auto came_from = after == kNoObject ? old_place.end() : old_place.find(after);
     if (came_from != old_place.end()) {
       const Expected* there = expected_.Find(came_from->second);
       const bool left = there == nullptr || there->object != after;
-      Change change = Describe(left ? ChangeKind::kRenamed : ChangeKind::kCreated, path, after, after);
+      Change change =
+          Describe(left ? ChangeKind::kRenamed : ChangeKind::kCreated, path, after, after);
       if (left) change.old_path = came_from->second;
       changes.push_back(std::move(change));
     } else if (after != kNoObject) {
       const bool replaced = before != kNoObject && !new_place.contains(before);
-      changes.push_back(Describe(replaced ? ChangeKind::kModified : ChangeKind::kCreated, path, before, after));
+      changes.push_back(
+          Describe(replaced ? ChangeKind::kModified : ChangeKind::kCreated, path, before, after));
     } else if (!new_place.contains(before)) {
       changes.push_back(Describe(ChangeKind::kDeleted, path, before, after));
     }
   }
-  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.path < b.path; });
+  std::sort(changes.begin(), changes.end(),
+            [](const Change& a, const Change& b) { return a.path < b.path; });
   return changes;
 }
 
@@ -208,10 +222,18 @@ ChangeCounts StepView::Counts() const {
   ChangeCounts counts;
   for (const Change& change : Changes()) {
     switch (change.kind) {
-      case ChangeKind::kCreated: ++counts.created; break;
-      case ChangeKind::kModified: ++counts.modified; break;
-      case ChangeKind::kDeleted: ++counts.deleted; break;
-      case ChangeKind::kRenamed: ++counts.renamed; break;
+      case ChangeKind::kCreated:
+        ++counts.created;
+        break;
+      case ChangeKind::kModified:
+        ++counts.modified;
+        break;
+      case ChangeKind::kDeleted:
+        ++counts.deleted;
+        break;
+      case ChangeKind::kRenamed:
+        ++counts.renamed;
+        break;
     }
   }
   return counts;

@@ -19,7 +19,7 @@ namespace sandglass::undo {
 
 // What happened to an intended operation.
 struct Settled {
-  bool known = false;     // false: killed in between, judge by what is on disk
+  bool known = false;  // false: killed in between, judge by what is on disk
   int32_t sys_errno = 0;
   ObjectId created;
   bool failed() const { return known && sys_errno != 0; }
@@ -55,7 +55,8 @@ class PathMap {
     std::string begin = std::string(dir) + '/', end = std::string(dir) + '0';
     auto first = map_.lower_bound(begin), last = map_.lower_bound(end);
     Taken taken;
-    for (auto it = first; it != last; ++it) taken.emplace_back(it->first.substr(begin.size()), std::move(it->second));
+    for (auto it = first; it != last; ++it)
+      taken.emplace_back(it->first.substr(begin.size()), std::move(it->second));
     map_.erase(first, last);
     return taken;
   }
@@ -80,8 +81,8 @@ class PathMap {
 
 // What a step left at a path.
 struct Expected {
-  ObjectId object;           // kNoObject: nothing has this name
-  bool changed = false;      // its content or metadata was touched, not only its name or a name in it
+  ObjectId object;       // kNoObject: nothing has this name
+  bool changed = false;  // its content or metadata was touched, not only its name or a name in it
   bool parent_only = false;  // a directory in which names changed
 };
 

@@ -1,14 +1,13 @@
 #include "undo/step_writer.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <ctime>
-
-#include <fmt/format.h>
 
 #include "base/beneath.h"
 #include "base/io.h"
@@ -28,9 +27,12 @@ int64_t CoarseNow() {
 
 }  // namespace
 
-Result<std::unique_ptr<StepWriter>> StepWriter::Create(const Place& place, int parent_fd, const char* name,
-                                                       const JournalHeader& header, const StepWriterOptions& options) {
-  if (::mkdirat(parent_fd, name, 0700) != 0) return Error::FromErrno(errno, fmt::format("create step folder {}", name));
+Result<std::unique_ptr<StepWriter>> StepWriter::Create(const Place& place, int parent_fd,
+                                                       const char* name,
+                                                       const JournalHeader& header,
+                                                       const StepWriterOptions& options) {
+  if (::mkdirat(parent_fd, name, 0700) != 0)
+    return Error::FromErrno(errno, fmt::format("create step folder {}", name));
   TRY_ASSIGN(Fd dir, OpenSubdir(parent_fd, name));
   TRY_ASSIGN(auto journal, JournalWriter::Create(dir.get(), "journal", header));
   std::unique_ptr<StepWriter> writer(new StepWriter(place, std::move(dir), header, options));
@@ -38,7 +40,8 @@ Result<std::unique_ptr<StepWriter>> StepWriter::Create(const Place& place, int p
   return writer;
 }
 
-StepWriter::StepWriter(const Place& place, Fd dir, const JournalHeader& header, const StepWriterOptions& options)
+StepWriter::StepWriter(const Place& place, Fd dir, const JournalHeader& header,
+                       const StepWriterOptions& options)
     : place_(place), header_(header), options_(options), files_(std::move(dir)) {}
 
 Status StepWriter::Append(const Record& record) {
@@ -117,7 +120,8 @@ Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, To
       return AdoptShadow(object.id, path, std::move(*shadow));
     }
   }
-  TRY(Append(MetaRecord{.object = object.id, .reason = reason, .path = path, .meta = std::move(meta)}));
+  TRY(Append(
+      MetaRecord{.object = object.id, .reason = reason, .path = path, .meta = std::move(meta)}));
   MutexLock lock(mutex_);
   Touch& touch = touched_[object.id];
   touch.meta = true;
@@ -149,8 +153,10 @@ Status StepWriter::AdoptShadow(ObjectId object, std::string_view path, Shadow sh
 
 Status StepWriter::CountCopy(uint64_t bytes) {
   if (copied_ + bytes > options_.max_copied_bytes) {
-    return Error(Code::kLimit, fmt::format("keeping {} more bytes would exceed what one step may copy for undo ({} bytes)",
-                                           bytes, options_.max_copied_bytes));
+    return Error(
+        Code::kLimit,
+        fmt::format("keeping {} more bytes would exceed what one step may copy for undo ({} bytes)",
+                    bytes, options_.max_copied_bytes));
   }
   copied_ += bytes;
   return Ok();
@@ -172,8 +178,8 @@ Result<OpenObject> StepWriter::Readable(const OpenObject& object) const {
   return readable;
 }
 
-Status StepWriter::TouchContent(const OpenObject& object, std::string_view path, ContentChange change,
-                                WriteVisibility visibility) {
+Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
+                                ContentChange change, WriteVisibility visibility) {
   if (!object.stat.IsRegular() || IsWhole(object.id)) return Ok();
   // The content record itself says that the object changes; without one, this does.
   TRY(TouchMeta(object, path, unprotected_ ? TouchReason::kDirect : TouchReason::kNames));
@@ -190,7 +196,8 @@ Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
   if (change.kind == Kind::kRange && visibility == WriteVisibility::kAnnounced) {
     return CaptureRange(object, path, change.offset, change.offset + change.length);
   }
-  if (has_ranges) return CaptureRange(object, path, change.kind == Kind::kTruncate ? change.offset : 0, size);
+  if (has_ranges)
+    return CaptureRange(object, path, change.kind == Kind::kTruncate ? change.offset : 0, size);
   if (change.kind == Kind::kTruncate && change.offset > 0 && !place_.abilities.reflinks) {
     return CaptureRange(object, path, change.offset, size);
   }
@@ -203,18 +210,23 @@ Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
 Status StepWriter::CheckRestorable(const OpenObject& object, std::string_view path) const {
   if (::geteuid() == 0) return Ok();
   if (object.stat.uid != ::geteuid()) {
-    return Error(Code::kNotRestorable, fmt::format("{} belongs to user {}, so undo could not restore its times", path, object.stat.uid));
+    return Error(Code::kNotRestorable,
+                 fmt::format("{} belongs to user {}, so undo could not restore its times", path,
+                             object.stat.uid));
   }
   TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
   if (!LosesCapabilities(meta)) return Ok();
-  return Error(Code::kNotRestorable, fmt::format("{} has file capabilities, which undo could not restore", path));
+  return Error(Code::kNotRestorable,
+               fmt::format("{} has file capabilities, which undo could not restore", path));
 }
 
 Status StepWriter::CaptureWhole(const OpenObject& object, std::string_view path, bool provisional) {
-  Result<OpenObject> reopened = object.readable ? Result<OpenObject>(Error(Code::kInvalid, "")) : Readable(object);
+  Result<OpenObject> reopened =
+      object.readable ? Result<OpenObject>(Error(Code::kInvalid, "")) : Readable(object);
   if (!object.readable && !reopened.ok()) return reopened.error();
   const OpenObject& source = object.readable ? object : *reopened;
-  return source.stat.size <= kSmallFileBytes ? CapturePack(source, path) : CaptureBlob(source, path, provisional);
+  return source.stat.size <= kSmallFileBytes ? CapturePack(source, path)
+                                             : CaptureBlob(source, path, provisional);
 }
 
 Status StepWriter::CapturePack(const OpenObject& object, std::string_view path) {
@@ -275,14 +287,16 @@ Status StepWriter::CaptureBlob(const OpenObject& object, std::string_view path, 
 
 // Keeps the blocks of [begin, end) that were not kept yet and that existed before the step. A record without bytes still says what
 // the size was.
-Status StepWriter::CaptureRange(const OpenObject& object, std::string_view path, uint64_t begin, uint64_t end) {
+Status StepWriter::CaptureRange(const OpenObject& object, std::string_view path, uint64_t begin,
+                                uint64_t end) {
   TRY_ASSIGN(OpenObject source, Readable(object));
   TRY_ASSIGN(Ranges * ranges, RangesOf(object, path));
   std::vector<bool>& kept = ranges->kept;
   end = std::min(end, ranges->old_size);
   for (uint64_t at = begin / kBlockBytes * kBlockBytes; at < end;) {
     uint64_t stop = at;
-    while (stop < end && stop - at < kMaxExtentBytes && !kept[stop / kBlockBytes]) stop += kBlockBytes;
+    while (stop < end && stop - at < kMaxExtentBytes && !kept[stop / kBlockBytes])
+      stop += kBlockBytes;
     if (stop == at) {
       at += kBlockBytes;
       continue;
@@ -302,16 +316,25 @@ Result<StepWriter::Ranges*> StepWriter::RangesOf(const OpenObject& object, std::
     if (Ranges* known = touched_[object.id].ranges.get()) return known;
   }
   const uint64_t size = object.stat.size;
-  TRY(Append(ContentRecord{.object = object.id, .path = path, .keeping = Keeping::kPack, .whole = false, .sparse = false,
-                           .file_size = size, .offset = 0, .length = 0, .where = 0, .checksum = 0}));
+  TRY(Append(ContentRecord{.object = object.id,
+                           .path = path,
+                           .keeping = Keeping::kPack,
+                           .whole = false,
+                           .sparse = false,
+                           .file_size = size,
+                           .offset = 0,
+                           .length = 0,
+                           .where = 0,
+                           .checksum = 0}));
   MutexLock lock(mutex_);
   Touch& touch = touched_[object.id];
-  touch.ranges = std::make_unique<Ranges>(Ranges{size, std::vector<bool>((size + kBlockBytes - 1) / kBlockBytes)});
+  touch.ranges = std::make_unique<Ranges>(
+      Ranges{size, std::vector<bool>((size + kBlockBytes - 1) / kBlockBytes)});
   return touch.ranges.get();
 }
 
-Status StepWriter::CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size, uint64_t begin,
-                                 uint64_t end) {
+Status StepWriter::CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size,
+                                 uint64_t begin, uint64_t end) {
   Bytes bytes(end - begin);
   TRY_ASSIGN(size_t got, PReadFully(source.fd.get(), bytes, static_cast<off_t>(begin)));
   bytes.resize(got);
@@ -320,33 +343,48 @@ Status StepWriter::CaptureExtent(const OpenObject& source, std::string_view path
 #ifdef SANDGLASS_MUTANT_wrong_range_offset
   begin += 1;
 #endif
-  return Append(ContentRecord{.object = source.id, .path = path, .keeping = Keeping::kPack, .whole = false, .sparse = false,
-                              .file_size = old_size, .offset = begin, .length = got, .where = where,
+  return Append(ContentRecord{.object = source.id,
+                              .path = path,
+                              .keeping = Keeping::kPack,
+                              .whole = false,
+                              .sparse = false,
+                              .file_size = old_size,
+                              .offset = begin,
+                              .length = got,
+                              .where = where,
                               .checksum = HashBytes64(bytes)});
 }
 
-Result<OpSeq> StepWriter::IntendCreate(const NameAt& at, Birth birth, uint32_t mode, ObjectId object, SlotId origin) {
+Result<OpSeq> StepWriter::IntendCreate(const NameAt& at, Birth birth, uint32_t mode,
+                                       ObjectId object, SlotId origin) {
   const OpSeq seq = NextSeq();
-  TRY(Append(CreateRecord{.seq = seq, .at = at, .birth = birth, .mode = mode & S_IFMT, .object = object, .origin = origin}));
+  TRY(Append(CreateRecord{.seq = seq,
+                          .at = at,
+                          .birth = birth,
+                          .mode = mode & S_IFMT,
+                          .object = object,
+                          .origin = origin}));
   TRY(MakeDurable());
   return seq;
 }
 
-Result<Keep> StepWriter::KeepObject(const OpenObject& object, int dir_fd, const char* name, std::string_view path, KeepBy by) {
+Result<Keep> StepWriter::KeepObject(const OpenObject& object, int dir_fd, const char* name,
+                                    std::string_view path, KeepBy by) {
   if (IsBorn(object.id)) return Keep{};
   if (object.stat.IsDirectory()) {
     TRY(TouchMeta(object, path, TouchReason::kNames));
     std::string why;
     if (!CanRestore(Metadata{.uid = object.stat.uid, .gid = object.stat.gid}, &why)) {
-      return Error(Code::kNotRestorable, fmt::format("{} could not be made anew as it was: {}", path, why));
+      return Error(Code::kNotRestorable,
+                   fmt::format("{} could not be made anew as it was: {}", path, why));
     }
     return Keep{.kept = Kept::kDirectory};
   }
   return KeepNonDirectory(object, dir_fd, name, path, by);
 }
 
-Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, const char* name, std::string_view path,
-                                          KeepBy by) {
+Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, const char* name,
+                                          std::string_view path, KeepBy by) {
   TRY(TouchMeta(object, path, TouchReason::kNames));
 #ifdef SANDGLASS_MUTANT_ignore_second_link
   if (object.stat.nlink > 1) return Keep{};
@@ -357,8 +395,8 @@ Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, 
   }
   // The anchor keeps the inode, not what is in it: someone who has it open for writing could go on. A lease proves that nobody
   // has, and holds until the ticket closes the descriptor. Otherwise the content is kept beside the anchor.
-  if (object.stat.IsRegular() && by == KeepBy::kLink && !IsWhole(object.id) && !TakeLease(object, LeaseKind::kReaders) &&
-      object.stat.size > 0 && !unprotected_) {
+  if (object.stat.IsRegular() && by == KeepBy::kLink && !IsWhole(object.id) &&
+      !TakeLease(object, LeaseKind::kReaders) && object.stat.size > 0 && !unprotected_) {
     TRY(CaptureWhole(object, path, false));
     ++place_.stats.writer_copy;
   }
@@ -395,16 +433,25 @@ Status StepWriter::KeepAsContent(const OpenObject& object, std::string_view path
   TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
   std::string why;
   if (!CanRestore(meta, &why)) {
-    return Error(Code::kNotRestorable, fmt::format("{} could not be made anew as it was: {}", path, why));
+    return Error(Code::kNotRestorable,
+                 fmt::format("{} could not be made anew as it was: {}", path, why));
   }
   ++place_.stats.anchor_copy;
   return TouchContent(object, path, ContentChange::TruncateTo(0), WriteVisibility::kUnseen);
 }
 
-Result<OpSeq> StepWriter::IntendRemove(const NameAt& at, const OpenObject& object, const Keep& keep) {
+Result<OpSeq> StepWriter::IntendRemove(const NameAt& at, const OpenObject& object,
+                                       const Keep& keep) {
   const OpSeq seq = NextSeq();
-  RemoveRecord record{.seq = seq, .at = at, .object = object.id, .mode = object.stat.mode, .kept = keep.kept,
-                      .anchor = keep.anchor, .nlink = object.stat.nlink, .rdev = object.stat.rdev, .symlink_target = {}};
+  RemoveRecord record{.seq = seq,
+                      .at = at,
+                      .object = object.id,
+                      .mode = object.stat.mode,
+                      .kept = keep.kept,
+                      .anchor = keep.anchor,
+                      .nlink = object.stat.nlink,
+                      .rdev = object.stat.rdev,
+                      .symlink_target = {}};
   Metadata meta;
   if (keep.kept == Kept::kContent && object.stat.IsSymlink()) {
     TRY_ASSIGN(meta, CaptureMetadata(object));
@@ -415,12 +462,22 @@ Result<OpSeq> StepWriter::IntendRemove(const NameAt& at, const OpenObject& objec
   return seq;
 }
 
-Result<OpSeq> StepWriter::IntendRename(const NameAt& from, const NameAt& to, RenameMode mode, const OpenObject& object,
-                                       const OpenObject* target, const Keep& target_keep) {
+Result<OpSeq> StepWriter::IntendRename(const NameAt& from, const NameAt& to, RenameMode mode,
+                                       const OpenObject& object, const OpenObject* target,
+                                       const Keep& target_keep) {
   const OpSeq seq = NextSeq();
-  RenameRecord record{.seq = seq, .from = from, .to = to, .exchange = mode == RenameMode::kExchange, .object = object.id,
-                      .mode = object.stat.mode, .target = kNoObject, .target_mode = 0, .target_kept = Kept::kNothing,
-                      .anchor = target_keep.anchor, .target_symlink = {}, .target_rdev = 0};
+  RenameRecord record{.seq = seq,
+                      .from = from,
+                      .to = to,
+                      .exchange = mode == RenameMode::kExchange,
+                      .object = object.id,
+                      .mode = object.stat.mode,
+                      .target = kNoObject,
+                      .target_mode = 0,
+                      .target_kept = Kept::kNothing,
+                      .anchor = target_keep.anchor,
+                      .target_symlink = {},
+                      .target_rdev = 0};
   Metadata meta;
 #ifndef SANDGLASS_MUTANT_forget_rename_target
   if (target != nullptr) {
@@ -439,7 +496,8 @@ Result<OpSeq> StepWriter::IntendRename(const NameAt& from, const NameAt& to, Ren
   return seq;
 }
 
-Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const OpenObject& dir, const NameAt& at) {
+Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const OpenObject& dir,
+                                             const NameAt& at) {
   if (!place_.abilities.exchange || !object.stat.IsRegular() || object.stat.nlink != 1 ||
       object.stat.size <= kSmallFileBytes || IsWhole(object.id)) {
     return kNoObject;
@@ -453,7 +511,8 @@ Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const Ope
   if (IsWhole(object.id)) return kNoObject;  // a shadow was adopted: there are writers
   TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
   std::string why;
-  if (!CanRestore(meta, &why) || LosesCapabilities(meta) || !TakeLease(object, LeaseKind::kAlone)) return kNoObject;
+  if (!CanRestore(meta, &why) || LosesCapabilities(meta) || !TakeLease(object, LeaseKind::kAlone))
+    return kNoObject;
   TRY_ASSIGN(int anchors, files_.Anchors());
   const SlotId slot = files_.NextAnchor();
   SlotName slot_name(slot);
@@ -481,10 +540,16 @@ Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const Ope
   return fresh.id;
 }
 
-Result<OpSeq> StepWriter::IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh, SlotId anchor, SlotId origin) {
+Result<OpSeq> StepWriter::IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh,
+                                        SlotId anchor, SlotId origin) {
   const OpSeq seq = NextSeq();
-  TRY(Append(ReplaceRecord{.seq = seq, .at = at, .old_object = old_object, .fresh_object = fresh, .anchor = anchor,
-                           .returned = origin.value != UINT32_MAX, .origin = origin}));
+  TRY(Append(ReplaceRecord{.seq = seq,
+                           .at = at,
+                           .old_object = old_object,
+                           .fresh_object = fresh,
+                           .anchor = anchor,
+                           .returned = origin.value != UINT32_MAX,
+                           .origin = origin}));
   TRY(MakeDurable());
   return seq;
 }
@@ -515,7 +580,8 @@ Status StepWriter::DropUnchanged() {
     provisional.swap(provisional_);
   }
   for (const Provisional& copy : provisional) {
-    auto now = OpenBeneath(place_.root.get(), copy.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME);
+    auto now =
+        OpenBeneath(place_.root.get(), copy.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME);
     if (!now.ok()) continue;  // renamed or removed: the copy stays
     auto id = place_.identifier.OfFd(now->get());
     auto stat = StatFd(now->get());
@@ -535,8 +601,13 @@ Status StepWriter::DropUnchanged() {
 }
 
 Status StepWriter::NoteAfter(ObjectId object, const FileStat& stat) {
-  return journal_->Append(AfterRecord{.object = object, .size = stat.size, .mtime_ns = stat.mtime_ns, .ctime_ns = stat.ctime_ns,
-                                      .mode = stat.mode, .uid = stat.uid, .gid = stat.gid});
+  return journal_->Append(AfterRecord{.object = object,
+                                      .size = stat.size,
+                                      .mtime_ns = stat.mtime_ns,
+                                      .ctime_ns = stat.ctime_ns,
+                                      .mode = stat.mode,
+                                      .uid = stat.uid,
+                                      .gid = stat.gid});
 }
 
 Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {

@@ -45,8 +45,9 @@ enum class KeepBy : uint8_t { kLink, kRename };
 class StepWriter {
  public:
   // Makes the folder `name` in `parent_fd` and starts the journal.
-  static Result<std::unique_ptr<StepWriter>> Create(const Place& place, int parent_fd, const char* name,
-                                                    const JournalHeader& header, const StepWriterOptions& options);
+  static Result<std::unique_ptr<StepWriter>> Create(const Place& place, int parent_fd,
+                                                    const char* name, const JournalHeader& header,
+                                                    const StepWriterOptions& options);
 
   const JournalHeader& header() const { return header_; }
   StepFiles& files() { return files_; }
@@ -54,23 +55,29 @@ class StepWriter {
   // --- First touches. Each does nothing when the step has what it needs already.
   Status TouchMeta(const OpenObject& object, std::string_view path, TouchReason reason);
   // kLimit: the step would copy more than it may. kNotRestorable: the content could be kept but not put back exactly.
-  Status TouchContent(const OpenObject& object, std::string_view path, ContentChange change, WriteVisibility visibility);
+  Status TouchContent(const OpenObject& object, std::string_view path, ContentChange change,
+                      WriteVisibility visibility);
   bool IsBorn(ObjectId object) const;
   bool HasTouched(ObjectId object) const;
   uint32_t AnchorCount(ObjectId object) const;
 
   // --- Names.
-  Result<OpSeq> IntendCreate(const NameAt& at, Birth birth, uint32_t mode, ObjectId object = kNoObject, SlotId origin = {});
+  Result<OpSeq> IntendCreate(const NameAt& at, Birth birth, uint32_t mode,
+                             ObjectId object = kNoObject, SlotId origin = {});
   // Makes sure that `object` can come back after losing the name `name` in `dir_fd`.
-  Result<Keep> KeepObject(const OpenObject& object, int dir_fd, const char* name, std::string_view path, KeepBy by);
+  Result<Keep> KeepObject(const OpenObject& object, int dir_fd, const char* name,
+                          std::string_view path, KeepBy by);
   Result<OpSeq> IntendRemove(const NameAt& at, const OpenObject& object, const Keep& keep);
-  Result<OpSeq> IntendRename(const NameAt& from, const NameAt& to, RenameMode mode, const OpenObject& object,
-                             const OpenObject* target, const Keep& target_keep);
+  Result<OpSeq> IntendRename(const NameAt& from, const NameAt& to, RenameMode mode,
+                             const OpenObject& object, const OpenObject* target,
+                             const Keep& target_keep);
   // Gives the name a fresh inode with the same metadata and no content, and keeps the old one, if that is possible and cheaper than
   // copying. Returns the fresh one; kNoObject: it is not.
-  Result<ObjectId> TryReplaceInode(const OpenObject& object, const OpenObject& dir, const NameAt& at);
+  Result<ObjectId> TryReplaceInode(const OpenObject& object, const OpenObject& dir,
+                                   const NameAt& at);
   // Of a rewind: the inode in anchors/`anchor` and the one at `at` change places.
-  Result<OpSeq> IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh, SlotId anchor, SlotId origin);
+  Result<OpSeq> IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh, SlotId anchor,
+                              SlotId origin);
   // The operation that `keep` was made for did not happen.
   void ReleaseKeep(const Keep& keep, ObjectId object);
   // The outcome of an intended operation; `created` is the new object's identity.
@@ -103,7 +110,7 @@ class StepWriter {
   struct Touch {
     bool born = false;
     bool meta = false;
-    bool direct = false;   // its own change is on record, not only one as a parent
+    bool direct = false;  // its own change is on record, not only one as a parent
     bool whole = false;
     uint16_t anchors = 0;
     std::unique_ptr<Ranges> ranges;
@@ -115,7 +122,8 @@ class StepWriter {
     std::string path;
   };
 
-  StepWriter(const Place& place, Fd dir, const JournalHeader& header, const StepWriterOptions& options);
+  StepWriter(const Place& place, Fd dir, const JournalHeader& header,
+             const StepWriterOptions& options);
 
   Status Append(const Record& record);
   Status CountCopy(uint64_t bytes);
@@ -125,10 +133,13 @@ class StepWriter {
   Status CaptureBlob(const OpenObject& object, std::string_view path, bool provisional);
   Status CheckRestorable(const OpenObject& object, std::string_view path) const;
   Result<Ranges*> RangesOf(const OpenObject& object, std::string_view path);
-  Status CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size, uint64_t begin, uint64_t end);
-  Status CaptureRange(const OpenObject& object, std::string_view path, uint64_t begin, uint64_t end);
+  Status CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size,
+                       uint64_t begin, uint64_t end);
+  Status CaptureRange(const OpenObject& object, std::string_view path, uint64_t begin,
+                      uint64_t end);
   Status AdoptShadow(ObjectId object, std::string_view path, Shadow shadow);
-  Result<Keep> KeepNonDirectory(const OpenObject& object, int dir_fd, const char* name, std::string_view path, KeepBy by);
+  Result<Keep> KeepNonDirectory(const OpenObject& object, int dir_fd, const char* name,
+                                std::string_view path, KeepBy by);
   Status KeepAsContent(const OpenObject& object, std::string_view path);
   Result<Keep> Anchored(const OpenObject& object, SlotId slot, bool by_rename);
   bool IsWhole(ObjectId object) const;

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -9,8 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-
-#include <fmt/format.h>
 
 #include "base/io.h"
 #include "base/json.h"
@@ -34,10 +33,10 @@ Status CheckVersion(int store_fd) {
   TRY_ASSIGN(auto version, ReadStoreVersion(store_fd));
   if (!version) return ReplaceFileAt(store_fd, "version", VersionText());
   if (*version == kFormatVersion) return Ok();
-  return Error(Code::kVersion,
-               fmt::format("the undo store has format {} and this program knows format {}; discard the store to go on "
-                           "without its history (the project is not touched)",
-                           *version, kFormatVersion));
+  return Error(Code::kVersion, fmt::format("the undo store has format {} and this program knows "
+                                           "format {}; discard the store to go on "
+                                           "without its history (the project is not touched)",
+                                           *version, kFormatVersion));
 }
 
 Result<Fd> TakeLock(const Place& place) {
@@ -51,9 +50,13 @@ Result<Fd> TakeLock(const Place& place) {
   }
   if (errno != EWOULDBLOCK) return Error::FromErrno(errno, "lock the store");
   auto holder = ReadFileAt(store_fd, "lock", 64);
-  std::string who = holder.ok() && !holder->empty() ? fmt::format(" (process {})", holder->substr(0, holder->find('\n'))) : "";
-  return Error(Code::kLocked, fmt::format("another Sandglass{} is using the undo store {}; end it or try again later", who,
-                                          place.store_path));
+  std::string who = holder.ok() && !holder->empty()
+                        ? fmt::format(" (process {})", holder->substr(0, holder->find('\n')))
+                        : "";
+  return Error(
+      Code::kLocked,
+      fmt::format("another Sandglass{} is using the undo store {}; end it or try again later", who,
+                  place.store_path));
 }
 
 // A store holds identities of one project's objects: used with another project it would only see conflicts.
@@ -65,16 +68,18 @@ Status CheckProject(const Place& place) {
     TRY_ASSIGN(std::string root, json.GetString("root"));
     if (root != HexId(place.root_id)) {
       const Json* path = json.Find("path");
-      const std::string was = path != nullptr && path->AsString() != nullptr ? *path->AsString() : "?";
-      return Error(Code::kConflict,
-                   fmt::format("this undo store belongs to another folder (it was {}); if that folder was replaced by a copy, "
-                               "discard the store to start anew",
-                               was));
+      const std::string was =
+          path != nullptr && path->AsString() != nullptr ? *path->AsString() : "?";
+      return Error(Code::kConflict, fmt::format("this undo store belongs to another folder (it was "
+                                                "{}); if that folder was replaced by a copy, "
+                                                "discard the store to start anew",
+                                                was));
     }
   } else if (text.error().code() != Code::kNotFound) {
     return text.error();
   }
-  Json json = Json::Object({{"root", HexId(place.root_id)}, {"path", BytesToJson(place.project_path)}});
+  Json json =
+      Json::Object({{"root", HexId(place.root_id)}, {"path", BytesToJson(place.project_path)}});
   const std::string now = WriteJson(json);
   if (text.ok() && *text == now) return Ok();
   return ReplaceFileAt(store, "project", now);  // new, or moved
@@ -101,7 +106,8 @@ void PlaceDamaged(std::vector<StepRow>& rows) {
   for (StepRow& row : rows) {
     if (!row.damaged || row.header.order != 0) continue;
     for (const StepRow& other : rows) {
-      if (other.header.id < row.header.id) row.header.order = std::max(row.header.order, other.header.order);
+      if (other.header.id < row.header.id)
+        row.header.order = std::max(row.header.order, other.header.order);
     }
   }
 }
@@ -124,7 +130,9 @@ Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
   std::unique_ptr<StoreFrame> frame(new StoreFrame(place));
   const int store = place.store.get();
   if (!NameExists(store, "version") && !LooksLikeStore(store)) {
-    return Error(Code::kInvalid, fmt::format("{} holds other things than an undo store; choose an empty folder", place.store_path));
+    return Error(Code::kInvalid,
+                 fmt::format("{} holds other things than an undo store; choose an empty folder",
+                             place.store_path));
   }
   TRY_ASSIGN(frame->lock_, TakeLock(place));
   TRY(CheckVersion(store));
@@ -138,18 +146,21 @@ Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
 
 Status StoreFrame::Discard(int parent_fd, const char* name) {
   const std::string unique = fmt::format("{:016x}-{}", RandomId(), next_trash_++);
-  if (::renameat(parent_fd, name, trash_.get(), unique.c_str()) == 0 || errno == ENOENT) return Ok();
+  if (::renameat(parent_fd, name, trash_.get(), unique.c_str()) == 0 || errno == ENOENT)
+    return Ok();
   return Error::FromErrno(errno, fmt::format("discard {}", name));
 }
 
 Status StoreFrame::EmptyTrash() {
-  for (const std::string& name : ListNames(trash_.get())) TRY(RemoveTreeAt(trash_.get(), name.c_str()));
+  for (const std::string& name : ListNames(trash_.get()))
+    TRY(RemoveTreeAt(trash_.get(), name.c_str()));
   return Ok();
 }
 
 bool LooksLikeStore(int store_fd) {
   const auto known = [](const std::string& name) {
-    return std::any_of(std::begin(kStoreNames), std::end(kStoreNames), [&](const char* each) { return name == each; });
+    return std::any_of(std::begin(kStoreNames), std::end(kStoreNames),
+                       [&](const char* each) { return name == each; });
   };
   const auto names = ListNames(store_fd);
   return std::all_of(names.begin(), names.end(), known);
@@ -171,7 +182,8 @@ Result<std::vector<StepRow>> ListSteps(int folder_fd) {
   std::vector<StepRow> rows;
   for (const std::string& name : ListNames(folder_fd)) {
     auto row = ReadRow(folder_fd, name);
-    if (row.ok()) rows.push_back(std::move(*row));  // else it went away while we looked, or is no step
+    if (row.ok())
+      rows.push_back(std::move(*row));  // else it went away while we looked, or is no step
   }
   PlaceDamaged(rows);
   std::sort(rows.begin(), rows.end(), [](const StepRow& a, const StepRow& b) {
@@ -188,7 +200,9 @@ Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd) {
   }
   while (!text->empty() && (text->back() == '\n' || text->back() == ' ')) text->pop_back();
   auto version = ParseInt<uint32_t>(*text);
-  if (!version) return Error(Code::kVersion, "the undo store's version cannot be read; discard the store to go on");
+  if (!version)
+    return Error(Code::kVersion,
+                 "the undo store's version cannot be read; discard the store to go on");
   return version;
 }
 
@@ -196,7 +210,8 @@ std::string HexId(ObjectId id) { return fmt::format("{:016x}{:016x}", id.hi, id.
 
 std::optional<ObjectId> ParseHexId(std::string_view text) {
   if (text.size() != 32) return std::nullopt;
-  auto hi = ParseInt<uint64_t>(text.substr(0, 16), 16), lo = ParseInt<uint64_t>(text.substr(16), 16);
+  auto hi = ParseInt<uint64_t>(text.substr(0, 16), 16),
+       lo = ParseInt<uint64_t>(text.substr(16), 16);
   if (!hi || !lo) return std::nullopt;
   return ObjectId{.lo = *lo, .hi = *hi};
 }
@@ -230,15 +245,19 @@ Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers) {
   for (const Barrier& barrier : barriers) {
     Json paths = Json::Array();
     for (const std::string& path : barrier.paths) paths.Append(BytesToJson(path));
-    list.Append(Json::Object({{"after_step_id", barrier.after.value}, {"time_ns", barrier.at.ns}, {"paths", std::move(paths)}}));
+    list.Append(Json::Object({{"after_step_id", barrier.after.value},
+                              {"time_ns", barrier.at.ns},
+                              {"paths", std::move(paths)}}));
   }
   return ReplaceFileAt(store_fd, "barriers", WriteJson(list));
 }
 
-std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps, const std::vector<Barrier>& barriers) {
+std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,
+                                       const std::vector<Barrier>& barriers) {
   std::vector<HistoryEntry> history;
   const auto is_listed = [&](StepId id) {
-    return std::any_of(steps.begin(), steps.end(), [&](const StepRow& row) { return row.header.id == id; });
+    return std::any_of(steps.begin(), steps.end(),
+                       [&](const StepRow& row) { return row.header.id == id; });
   };
   for (const Barrier& barrier : barriers) {  // older than every step that is left
     if (!is_listed(barrier.after)) history.push_back({.step = std::nullopt, .barrier = barrier});
@@ -246,7 +265,8 @@ std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps, const 
   for (const StepRow& row : steps) {
     history.push_back({.step = row.Info(), .barrier = std::nullopt});
     for (const Barrier& barrier : barriers) {
-      if (barrier.after == row.header.id) history.push_back({.step = std::nullopt, .barrier = barrier});
+      if (barrier.after == row.header.id)
+        history.push_back({.step = std::nullopt, .barrier = barrier});
     }
   }
   return history;

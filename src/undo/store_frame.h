@@ -20,10 +20,10 @@ namespace sandglass::undo {
 
 // A step on disk.
 struct StepRow {
-  std::string folder;     // its name within steps/ or redo/
+  std::string folder;  // its name within steps/ or redo/
   JournalHeader header;
   CloseRecord close{};
-  bool damaged = false;   // header or end cannot be read
+  bool damaged = false;  // header or end cannot be read
 
   StepInfo Info() const;
 };
@@ -56,9 +56,10 @@ Result<std::vector<StepRow>> ListSteps(int folder_fd);
 std::vector<std::string> ListNames(int dir_fd);
 
 // Everything that a store may hold. Nothing else in its folder is ever touched.
-inline constexpr const char* kStoreNames[] = {"version", "lock",  "project", "objects", "barriers",    "wal",         "steps",
-                                              "redo",    "trash", "shadows", "probe.a", "probe.b",     "version.tmp", "project.tmp",
-                                              "objects.tmp", "barriers.tmp"};
+inline constexpr const char* kStoreNames[] = {
+    "version",     "lock",        "project",     "objects",     "barriers", "wal",
+    "steps",       "redo",        "trash",       "shadows",     "probe.a",  "probe.b",
+    "version.tmp", "project.tmp", "objects.tmp", "barriers.tmp"};
 // Empty, or with names of a store only.
 bool LooksLikeStore(int store_fd);
 
@@ -73,7 +74,8 @@ Result<std::vector<Barrier>> ReadBarriers(int store_fd);
 Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers);
 
 // History for people: steps and barriers in order.
-std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps, const std::vector<Barrier>& barriers);
+std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,
+                                       const std::vector<Barrier>& barriers);
 
 uint64_t RandomId();
 

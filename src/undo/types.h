@@ -19,8 +19,8 @@ std::string_view KindName(StepKind kind);
 // What a caller says about a step when it opens it.
 struct StepSpec {
   StepKind kind = StepKind::kCommand;
-  std::string label;            // the command line, or what the API did
-  std::optional<StepId> id;     // default: one more than the newest
+  std::string label;         // the command line, or what the API did
+  std::optional<StepId> id;  // default: one more than the newest
 };
 
 enum class ChangeKind : uint8_t { kCreated, kModified, kDeleted, kRenamed };
@@ -30,7 +30,7 @@ std::string_view ChangeName(ChangeKind kind);
 struct Change {
   ChangeKind kind;
   std::string path;
-  std::string old_path;         // kRenamed only
+  std::string old_path;  // kRenamed only
   uint64_t old_size = 0;
   uint64_t new_size = 0;
 };
@@ -67,13 +67,13 @@ struct HistoryEntry {
 };
 
 enum class ConflictKind : uint8_t {
-  kEdited,      // content or metadata changed since the step
-  kReplaced,    // another object has the name now
-  kMissing,     // the object is gone
-  kOccupied,    // a name that should be free is taken
-  kBarrier,     // a recorded external edit lies in between
-  kCorrupt,     // what was kept for this path fails its checksum or is missing
-  kBusy,        // a live writer has it open
+  kEdited,    // content or metadata changed since the step
+  kReplaced,  // another object has the name now
+  kMissing,   // the object is gone
+  kOccupied,  // a name that should be free is taken
+  kBarrier,   // a recorded external edit lies in between
+  kCorrupt,   // what was kept for this path fails its checksum or is missing
+  kBusy,      // a live writer has it open
 };
 std::string_view ConflictName(ConflictKind kind);
 
@@ -85,18 +85,18 @@ struct Conflict {
 
 // What a rollback, redo, restore or recovery did, or with kDryRun would do.
 struct RewindReport {
-  std::vector<StepId> steps;         // in the order they were taken back (or redone)
-  std::vector<Change> changes;       // as seen by the project: what the rewind itself changed
-  std::vector<Conflict> conflicts;   // crossed by force, or kept as a person left them
-  std::vector<std::string> kept;     // directories that stay because they hold something unrecorded
+  std::vector<StepId> steps;        // in the order they were taken back (or redone)
+  std::vector<Change> changes;      // as seen by the project: what the rewind itself changed
+  std::vector<Conflict> conflicts;  // crossed by force, or kept as a person left them
+  std::vector<std::string> kept;    // directories that stay because they hold something unrecorded
   std::vector<std::string> warnings;
 };
 
 // What opening a store found and did.
 struct RecoveryReport {
-  bool recovered = false;            // an interrupted step was rolled back or an ambient one promoted
+  bool recovered = false;  // an interrupted step was rolled back or an ambient one promoted
   std::optional<StepId> step;
-  bool interrupted_rewind = false;   // a killed rollback, redo or restore was undone
+  bool interrupted_rewind = false;  // a killed rollback, redo or restore was undone
   RewindReport rewind;
 };
 
@@ -111,8 +111,8 @@ enum class OversizePolicy : uint8_t { kAsk, kRefuse, kUnprotected };
 enum class Compression : uint8_t { kOff, kBackground };
 
 struct Limits {
-  uint64_t max_copied_bytes = 1ull << 30;          // all steps together
-  uint64_t max_step_copied_bytes = 200ull << 20;   // one step
+  uint64_t max_copied_bytes = 1ull << 30;         // all steps together
+  uint64_t max_step_copied_bytes = 200ull << 20;  // one step
   uint32_t max_steps = 100;
   // Anchored bytes cost nothing until their last name in the project is gone; then they keep disk space from
   // being freed. Budget: at most this many, and at most this share of what is free.
@@ -120,7 +120,13 @@ struct Limits {
   uint32_t max_retained_percent_of_free = 50;
 };
 
-enum class SafeguardKind : uint8_t { kDeleteCount, kOverwriteLarge, kTruncateLarge, kRenameOver, kUndoLimit };
+enum class SafeguardKind : uint8_t {
+  kDeleteCount,
+  kOverwriteLarge,
+  kTruncateLarge,
+  kRenameOver,
+  kUndoLimit
+};
 std::string_view SafeguardName(SafeguardKind kind);
 
 // A threshold of nullopt switches that safeguard off.
@@ -136,8 +142,8 @@ struct SafeguardQuestion {
   uint64_t id = 0;
   SafeguardKind kind;
   StepId step;
-  uint64_t amount = 0;                       // deletions so far plus this one, bytes, ...
-  std::vector<std::string> sample_paths;     // at most 20, the one that triggered last
+  uint64_t amount = 0;                    // deletions so far plus this one, bytes, ...
+  std::vector<std::string> sample_paths;  // at most 20, the one that triggered last
 };
 
 enum class Decision : uint8_t { kAllow, kDeny };
@@ -173,8 +179,9 @@ struct UndoOptions {
   // How often an open step says "still alive"; zero: only with each record. Recovery tells a person's edits
   // after a crash from the step's own writes by it.
   std::chrono::milliseconds heartbeat{100};
-  const Clock* clock = nullptr;               // default: the system's
-  SafeguardHandler* safeguard_handler = nullptr;  // default: nobody to ask, so every question is denied
+  const Clock* clock = nullptr;  // default: the system's
+  SafeguardHandler* safeguard_handler =
+      nullptr;  // default: nobody to ask, so every question is denied
   UndoObserver* observer = nullptr;
 };
 

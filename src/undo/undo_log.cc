@@ -1,6 +1,7 @@
 #include "undo/undo_log.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -8,14 +9,12 @@
 #include <cerrno>
 #include <ctime>
 
-#include <fmt/format.h>
-
 #include "base/io.h"
 #include "base/rel_path.h"
 #include "undo/link_index.h"
+#include "undo/log_core.h"
 #include "undo/looker.h"
 #include "undo/reading.h"
-#include "undo/log_core.h"
 
 namespace sandglass::undo {
 namespace {
@@ -68,7 +67,8 @@ Status LogCore::LoadRows() {
   TRY_ASSIGN(redo_, ListSteps(frame_->redo()));
   // The newest rollback is on top of the redo stack, and its number is the highest.
   std::sort(redo_.begin(), redo_.end(), [](const StepRow& a, const StepRow& b) {
-    return std::strtoull(a.folder.c_str(), nullptr, 10) < std::strtoull(b.folder.c_str(), nullptr, 10);
+    return std::strtoull(a.folder.c_str(), nullptr, 10) <
+           std::strtoull(b.folder.c_str(), nullptr, 10);
   });
   for (const StepRow& row : steps_) next_order_ = std::max(next_order_, row.header.order + 1);
   for (const StepRow& row : redo_) {
@@ -110,7 +110,8 @@ Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way) {
     }
     pass.Reset();
     LifecycleLock lock(*this);
-    if (current() == nullptr) TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
+    if (current() == nullptr)
+      TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
   }
 }
 
@@ -151,14 +152,17 @@ Result<StepId> LogCore::OpenStep(const StepSpec& spec) {
 Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   TRY(EnsureSettled());
   const StepId id = NextId(spec);
-  const bool taken = std::any_of(steps_.begin(), steps_.end(), [&](const StepRow& row) { return row.header.id == id; });
+  const bool taken = std::any_of(steps_.begin(), steps_.end(),
+                                 [&](const StepRow& row) { return row.header.id == id; });
   if (taken) return Error(Code::kExists, fmt::format("there is a step {} already", id.value));
   if (spec.kind != StepKind::kAmbient) TRY(SettleBetweenSteps());
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
   TRY(ClearRedo());
-  const StepWriterOptions writer_options{
-      .max_copied_bytes = options_.limits.max_step_copied_bytes, .durability = options_.durability, .shadows = &shadows_};
-  auto writer = StepWriter::Create(*place_, frame_->wal(), kInProgress, NewHeader(spec, id), writer_options);
+  const StepWriterOptions writer_options{.max_copied_bytes = options_.limits.max_step_copied_bytes,
+                                         .durability = options_.durability,
+                                         .shadows = &shadows_};
+  auto writer =
+      StepWriter::Create(*place_, frame_->wal(), kInProgress, NewHeader(spec, id), writer_options);
   if (!writer.ok()) {
     (void)RemoveTreeAt(frame_->wal(), kInProgress);
     return writer.error();
@@ -227,7 +231,8 @@ Status LogCore::AdoptAfterStates(int step_dir) {
     auto record = journal.At(i);
     if (!record.ok()) continue;
     if (const auto* after = std::get_if<AfterRecord>(&*record)) {
-      objects_.Put(after->object, {after->size, after->mtime_ns, after->ctime_ns, after->mode, after->uid, after->gid});
+      objects_.Put(after->object, {after->size, after->mtime_ns, after->ctime_ns, after->mode,
+                                   after->uid, after->gid});
     }
   }
   objects_.MarkAdopted(journal.header().uid);
@@ -235,7 +240,8 @@ Status LogCore::AdoptAfterStates(int step_dir) {
 }
 
 Status LogCore::AdoptForgotten() {
-  if (steps_.empty() || steps_.back().damaged || objects_.IsAdopted(steps_.back().header.uid)) return Ok();
+  if (steps_.empty() || steps_.back().damaged || objects_.IsAdopted(steps_.back().header.uid))
+    return Ok();
   TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), steps_.back().folder.c_str()));
   return AdoptAfterStates(dir.get());
 }
@@ -264,7 +270,8 @@ Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
   for (const auto& [path, expected] : view.expected().map()) {
     if (expected.object == kNoObject) continue;
     const auto found = looker.At(path);
-    if (!found || found->id != expected.object) continue;  // another hand was faster: rollback will see it
+    if (!found || found->id != expected.object)
+      continue;  // another hand was faster: rollback will see it
     latest = std::max(latest, found->stat.ctime_ns);
     TRY(writer.NoteAfter(found->id, found->stat));
   }
@@ -284,7 +291,8 @@ Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
     if (!removed && (rename == nullptr || rename->target_kept != Kept::kAnchor)) continue;
     TRY_ASSIGN(int anchors, writer.files().Anchors());
     auto stat = StatAt(anchors, SlotName(removed ? remove->anchor : rename->anchor).c_str());
-    if (stat.ok() && stat->nlink > 1) TRY(writer.NoteAfter(removed ? remove->object : rename->target, *stat));
+    if (stat.ok() && stat->nlink > 1)
+      TRY(writer.NoteAfter(removed ? remove->object : rename->target, *stat));
   }
   return Ok();
 }
@@ -323,7 +331,9 @@ Status LogCore::NoticeEdits(const StepView& view) {
 }
 
 Status LogCore::AddBarrier(std::vector<std::string> paths) {
-  Barrier barrier{.after = steps_.empty() ? StepId{0} : steps_.back().header.id, .at = Now(), .paths = std::move(paths)};
+  Barrier barrier{.after = steps_.empty() ? StepId{0} : steps_.back().header.id,
+                  .at = Now(),
+                  .paths = std::move(paths)};
   if (options_.external == ExternalPolicy::kBarrier && !(steps_.empty() && redo_.empty())) {
     barriers_.push_back(barrier);
     TRY(WriteBarriers(frame_->store(), barriers_));
@@ -348,7 +358,8 @@ Status LogCore::SettleShadows(StepWriter& writer) {
   TRY_ASSIGN(auto changed, shadows_.Changed());
   for (const ObjectId& id : changed) {
     TRY_ASSIGN(std::string path, shadows_.PathOf(id));
-    if (path.empty()) continue;  // it lost its name: that operation took the shadow along, or nobody can see it
+    if (path.empty())
+      continue;  // it lost its name: that operation took the shadow along, or nobody can see it
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
     TRY(writer.TouchMeta(object, path, TouchReason::kDirect));
   }
@@ -391,7 +402,9 @@ Status LogCore::ShadowLiveWriters(std::span<const ObjectRef> live_writers) {
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, ref.fd));
     if (!object.stat.IsRegular() || !AnyPathOf(*place_, object) || !MayHaveWriter(object)) continue;
     if (Status taken = shadows_.Take(object); !taken.ok()) {
-      QueueEvent([this, id = current()->header().id, why = taken.error().message()] { observer_->OnUnprotected(id, why); });
+      QueueEvent([this, id = current()->header().id, why = taken.error().message()] {
+        observer_->OnUnprotected(id, why);
+      });
     }
   }
   return Ok();
@@ -462,10 +475,12 @@ Status UndoLog::Discard(const UndoPaths& paths) {
   const int store = place->store.get();
   Fd lock(::openat(store, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Error(Code::kLocked, "another Sandglass is using this project's undo store; end it or try again later");
+    return Error(Code::kLocked,
+                 "another Sandglass is using this project's undo store; end it or try again later");
   }
   if (!NameExists(store, "version") && !LooksLikeStore(store)) {
-    return Error(Code::kInvalid, fmt::format("{} is no undo store; nothing was deleted", place->store_path));
+    return Error(Code::kInvalid,
+                 fmt::format("{} is no undo store; nothing was deleted", place->store_path));
   }
   for (const char* name : kStoreNames) {
     if (std::string_view(name) != "lock") TRY(RemoveTreeAt(store, name));
@@ -478,23 +493,34 @@ const StoreAbilities& UndoLog::abilities() const { return core_->place().abiliti
 const CaptureStats& UndoLog::stats() const { return core_->place().stats; }
 Interceptor& UndoLog::interceptor() { return *interceptor_; }
 Result<StepId> UndoLog::OpenStep(const StepSpec& spec) { return core_->OpenStep(spec); }
-Result<std::vector<StepId>> UndoLog::CloseStep(std::span<const ObjectRef> live) { return core_->CloseStep(live); }
+Result<std::vector<StepId>> UndoLog::CloseStep(std::span<const ObjectRef> live) {
+  return core_->CloseStep(live);
+}
 Result<RewindReport> UndoLog::AbortStep() { return core_->AbortStep(); }
 Result<bool> UndoLog::Tick() { return core_->Tick(); }
 std::optional<StepId> UndoLog::open_step() const { return core_->OpenStepId(); }
-Result<RewindReport> UndoLog::Rollback(uint32_t count, Force force) { return core_->Rollback(count, force); }
-Result<RewindReport> UndoLog::PlanRollback(uint32_t count) const { return core_->PlanRollback(count); }
-Result<RewindReport> UndoLog::Redo(uint32_t count, Force force) { return core_->Redo(count, force); }
+Result<RewindReport> UndoLog::Rollback(uint32_t count, Force force) {
+  return core_->Rollback(count, force);
+}
+Result<RewindReport> UndoLog::PlanRollback(uint32_t count) const {
+  return core_->PlanRollback(count);
+}
+Result<RewindReport> UndoLog::Redo(uint32_t count, Force force) {
+  return core_->Redo(count, force);
+}
 Result<RewindReport> UndoLog::PlanRedo(uint32_t count) const { return core_->PlanRedo(count); }
 uint32_t UndoLog::redo_depth() const { return core_->RedoDepth(); }
-Result<RewindReport> UndoLog::Restore(StepId step, std::span<const std::string> paths, Force force) {
+Result<RewindReport> UndoLog::Restore(StepId step, std::span<const std::string> paths,
+                                      Force force) {
   return core_->Restore(*this, step, paths, force);
 }
 Status UndoLog::NoteExternalModification(std::span<const std::string> paths) {
   return core_->NoteExternalModification(paths);
 }
 Result<std::vector<HistoryEntry>> UndoLog::History() const { return core_->History(); }
-Result<std::vector<Change>> UndoLog::Changes(StepId step) const { return ReadChanges(core_->place(), step); }
+Result<std::vector<Change>> UndoLog::Changes(StepId step) const {
+  return ReadChanges(core_->place(), step);
+}
 Result<std::string> UndoLog::Diff(StepId step) const { return ReadDiff(core_->place(), step); }
 void UndoLog::WaitForBackground() { core_->WaitForBackground(); }
 

@@ -24,16 +24,16 @@ namespace sandglass::undo {
 
 struct UndoPaths {
   std::string project;
-  std::string store;      // "": StoreLocationFor(project)
+  std::string store;  // "": StoreLocationFor(project)
 };
 
 // How the store can keep content of this project, as found at open.
 struct StoreAbilities {
-  bool handles = false;       // objects have identities that survive renames and reuse of inode numbers
-  bool links = false;         // an inode can be linked from the project into the store
-  bool reflinks = false;      // FICLONE works
-  bool leases = false;        // F_SETLEASE works
-  bool exchange = false;      // RENAME_EXCHANGE between project and store works
+  bool handles = false;   // objects have identities that survive renames and reuse of inode numbers
+  bool links = false;     // an inode can be linked from the project into the store
+  bool reflinks = false;  // FICLONE works
+  bool leases = false;    // F_SETLEASE works
+  bool exchange = false;  // RENAME_EXCHANGE between project and store works
   bool fine_timestamps = false;  // two changes never share a ctime once it was looked at
   std::string file_system;
 };
@@ -45,7 +45,8 @@ class UndoLog {
  public:
   // kVersion: the store has another format; OpenWith Discard() first. kLocked: in use. kConflict: the store belongs to another project
   // or the project was replaced. kUnsupported: the place cannot be protected (the message says why).
-  static Result<std::unique_ptr<UndoLog>> Open(const UndoPaths& paths, const UndoOptions& options = {});
+  static Result<std::unique_ptr<UndoLog>> Open(const UndoPaths& paths,
+                                               const UndoOptions& options = {});
   // Wipes the store, whatever its version, and leaves an empty one of the current version. The project is not touched.
   static Status Discard(const UndoPaths& paths);
   ~UndoLog();
@@ -70,12 +71,13 @@ class UndoLog {
   // Takes back the newest `count` steps that changed something (steps without changes in between go along).
   // kConflict: a person's edit is in the way; the error lists the paths, nothing was touched. PlanRollback has the details.
   Result<RewindReport> Rollback(uint32_t count, Force force = Force::kNo);
-  Result<RewindReport> PlanRollback(uint32_t count) const;   // dry run: changes and conflicts
+  Result<RewindReport> PlanRollback(uint32_t count) const;  // dry run: changes and conflicts
   Result<RewindReport> Redo(uint32_t count, Force force = Force::kNo);
   Result<RewindReport> PlanRedo(uint32_t count) const;
   uint32_t redo_depth() const;
   // Brings single paths (folders with all below) back to what they were before `step`, as a new step of kind api.
-  Result<RewindReport> Restore(StepId step, std::span<const std::string> paths, Force force = Force::kNo);
+  Result<RewindReport> Restore(StepId step, std::span<const std::string> paths,
+                               Force force = Force::kNo);
 
   // A watcher saw an edit that no bridge made. No paths: it lost track, so everything may have changed.
   Status NoteExternalModification(std::span<const std::string> paths);
@@ -86,7 +88,6 @@ class UndoLog {
 
   // Waits until background compression and clean-up have nothing left to do.
   void WaitForBackground();
-
 
  private:
   explicit UndoLog(std::unique_ptr<LogCore> core);

@@ -1,13 +1,12 @@
 #include "undo/verify.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <unordered_map>
-
-#include <fmt/format.h>
 
 #include "base/beneath.h"
 #include "base/rel_path.h"
@@ -16,17 +15,21 @@
 namespace sandglass::undo {
 namespace {
 
-std::optional<Conflict> Compare(const ObjectsTable& objects, const StepView& view, const Shadows& shadows,
-                                const std::string& path, const Expected& expected, const std::optional<Found>& found) {
+std::optional<Conflict> Compare(const ObjectsTable& objects, const StepView& view,
+                                const Shadows& shadows, const std::string& path,
+                                const Expected& expected, const std::optional<Found>& found) {
   if (expected.object == kNoObject) {
     if (!found || view.InitialAt(path) == kNoObject) return std::nullopt;
     return Conflict{ConflictKind::kOccupied, path, "has been created since"};
   }
   const ObjectId object = objects.Current(expected.object);
   if (!found) return Conflict{ConflictKind::kMissing, path, "has been removed since"};
-  if (found->id != object) return Conflict{ConflictKind::kReplaced, path, "has been replaced since"};
-  if (expected.parent_only || !(expected.changed || view.IsBorn(expected.object))) return std::nullopt;
-  if (shadows.Has(object)) return Conflict{ConflictKind::kBusy, path, "a running process has it open for writing"};
+  if (found->id != object)
+    return Conflict{ConflictKind::kReplaced, path, "has been replaced since"};
+  if (expected.parent_only || !(expected.changed || view.IsBorn(expected.object)))
+    return std::nullopt;
+  if (shadows.Has(object))
+    return Conflict{ConflictKind::kBusy, path, "a running process has it open for writing"};
   const auto signature = objects.Find(object);
   if (signature && !signature->Matches(found->stat)) {
     return Conflict{ConflictKind::kEdited, path, "has been changed since"};
@@ -35,7 +38,9 @@ std::optional<Conflict> Compare(const ObjectsTable& objects, const StepView& vie
 }
 
 std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
-  const auto damaged = [&](std::string why) { return Conflict{ConflictKind::kCorrupt, std::string(r.path), std::move(why)}; };
+  const auto damaged = [&](std::string why) {
+    return Conflict{ConflictKind::kCorrupt, std::string(r.path), std::move(why)};
+  };
   if (r.length == 0) return std::nullopt;
   if (r.keeping == Keeping::kPack) {
     auto bytes = files.ReadPack(r.where, r.length);
@@ -45,13 +50,16 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
   }
   auto blobs = files.Blobs();
   if (!blobs.ok()) return damaged(blobs.error().message());
-  Fd blob(::openat(*blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+  Fd blob(
+      ::openat(*blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
   if (!blob.valid()) return damaged("what was kept of it is missing from the store");
   auto stat = StatFd(blob.get());
-  if (!stat.ok() || stat->size != r.file_size) return damaged("what was kept of it has another size");
+  if (!stat.ok() || stat->size != r.file_size)
+    return damaged("what was kept of it has another size");
   if (r.checksum == 0) return std::nullopt;
   auto checksum = ChecksumFile(blob.get(), r.file_size);
-  if (!checksum.ok() || *checksum != r.checksum) return damaged("its kept bytes fail their checksum");
+  if (!checksum.ok() || *checksum != r.checksum)
+    return damaged("its kept bytes fail their checksum");
   return std::nullopt;
 }
 
@@ -63,29 +71,37 @@ Untouched FindUntouched(const StepView& view) {
   for (size_t i = 0; i < view.journal().size(); ++i) {
     auto record = view.journal().At(i);
     if (!record.ok()) continue;
-    if (const auto* meta = std::get_if<MetaRecord>(&*record); meta != nullptr && meta->reason == TouchReason::kNames) {
+    if (const auto* meta = std::get_if<MetaRecord>(&*record);
+        meta != nullptr && meta->reason == TouchReason::kNames) {
       untouched[meta->object] = {meta->meta.size, meta->meta.mtime_ns};
     }
     if (const auto* mark = std::get_if<MarkRecord>(&*record)) untouched.erase(mark->object);
-    if (const auto* content = std::get_if<ContentRecord>(&*record)) untouched.erase(content->object);
+    if (const auto* content = std::get_if<ContentRecord>(&*record))
+      untouched.erase(content->object);
   }
   return untouched;
 }
 
-std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, ObjectId object, const Untouched& untouched,
-                                    StepFiles& files) {
+std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, ObjectId object,
+                                    const Untouched& untouched, StepFiles& files) {
   auto anchors = files.Anchors();
-  auto stat = anchors.ok() ? StatAt(*anchors, SlotName(anchor).c_str()) : Result<FileStat>(anchors.error());
-  if (!stat.ok()) return Conflict{ConflictKind::kCorrupt, path, "what was kept of it is missing from the store"};
+  auto stat =
+      anchors.ok() ? StatAt(*anchors, SlotName(anchor).c_str()) : Result<FileStat>(anchors.error());
+  if (!stat.ok())
+    return Conflict{ConflictKind::kCorrupt, path, "what was kept of it is missing from the store"};
   const auto found = untouched.find(object);
   if (stat->nlink > 1) return std::nullopt;  // alive under another name, where it may have changed
-  if (found == untouched.end() || !stat->IsRegular() || found->second == std::pair{stat->size, stat->mtime_ns}) return std::nullopt;
-  return Conflict{ConflictKind::kCorrupt, path, "what was kept of it has been changed in the store"};
+  if (found == untouched.end() || !stat->IsRegular() ||
+      found->second == std::pair{stat->size, stat->mtime_ns})
+    return std::nullopt;
+  return Conflict{ConflictKind::kCorrupt, path,
+                  "what was kept of it has been changed in the store"};
 }
 
 }  // namespace
 
-std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects, const StepView& view, const Shadows& shadows,
+std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
+                                const StepView& view, const Shadows& shadows,
                                 const LaterSteps* later) {
   std::vector<Conflict> conflicts;
 #ifdef SANDGLASS_MUTANT_no_conflict_check
@@ -95,9 +111,12 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
   for (const auto& [path, expected] : view.expected().map()) {
     if (later != nullptr && later->Hides(path)) {
       const ObjectId* before = later->before.Find(path);
-      const bool replaced = before != nullptr && expected.object != kNoObject && *before != kNoObject &&
+      const bool replaced = before != nullptr && expected.object != kNoObject &&
+                            *before != kNoObject &&
                             objects.Current(*before) != objects.Current(expected.object);
-      if (replaced) conflicts.push_back({ConflictKind::kReplaced, path, "had been replaced before a later step"});
+      if (replaced)
+        conflicts.push_back(
+            {ConflictKind::kReplaced, path, "had been replaced before a later step"});
       continue;
     }
     const auto found = looker.At(path);
@@ -117,7 +136,8 @@ bool LaterSteps::Hides(std::string_view path) const {
 
 void LaterSteps::Add(const StepView& view) {
   for (const auto& [path, expected] : view.expected().map()) {
-    if (!expected.parent_only || view.InitialAt(path) != expected.object) before[path] = view.InitialAt(path);
+    if (!expected.parent_only || view.InitialAt(path) != expected.object)
+      before[path] = view.InitialAt(path);
   }
 }
 
@@ -127,9 +147,11 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
     if (conflict) conflicts.push_back(std::move(*conflict));
   };
   if (view.journal().damaged() > 0) {
-    note(Conflict{ConflictKind::kCorrupt, "", fmt::format("{} records of its journal are damaged", view.journal().damaged())});
+    note(Conflict{ConflictKind::kCorrupt, "",
+                  fmt::format("{} records of its journal are damaged", view.journal().damaged())});
   }
-  if (end == StepEnd::kClosed && !view.journal().Close().ok()) note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing"});
+  if (end == StepEnd::kClosed && !view.journal().Close().ok())
+    note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing"});
   const Untouched untouched = FindUntouched(view);
   for (size_t i = 0; i < view.journal().size(); ++i) {
     auto record = view.journal().At(i);
@@ -138,15 +160,18 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
       if (!view.IsDropped(*content)) note(CheckContent(*content, files));
     } else if (const auto* remove = std::get_if<RemoveRecord>(&*record)) {
       if (remove->kept == Kept::kAnchor && !view.Outcome(remove->seq).failed()) {
-        note(CheckAnchor(JoinPath(remove->at.dir, remove->at.name), remove->anchor, remove->object, untouched, files));
+        note(CheckAnchor(JoinPath(remove->at.dir, remove->at.name), remove->anchor, remove->object,
+                         untouched, files));
       }
     } else if (const auto* rename = std::get_if<RenameRecord>(&*record)) {
       if (rename->target_kept == Kept::kAnchor && !view.Outcome(rename->seq).failed()) {
-        note(CheckAnchor(JoinPath(rename->to.dir, rename->to.name), rename->anchor, rename->target, untouched, files));
+        note(CheckAnchor(JoinPath(rename->to.dir, rename->to.name), rename->anchor, rename->target,
+                         untouched, files));
       }
     } else if (const auto* replace = std::get_if<ReplaceRecord>(&*record)) {
       if (!view.Outcome(replace->seq).failed()) {
-        note(CheckAnchor(JoinPath(replace->at.dir, replace->at.name), replace->anchor, replace->old_object, untouched, files));
+        note(CheckAnchor(JoinPath(replace->at.dir, replace->at.name), replace->anchor,
+                         replace->old_object, untouched, files));
       }
     }
   }
@@ -161,7 +186,8 @@ std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& 
     return found ? found->id : kNoObject;
   };
   const auto judge = [&](OpSeq seq, bool happened, ObjectId created = kNoObject) {
-    if (!view.Outcome(seq).known) outcomes.push_back({.seq = seq, .sys_errno = happened ? 0 : ECANCELED, .object = created});
+    if (!view.Outcome(seq).known)
+      outcomes.push_back({.seq = seq, .sys_errno = happened ? 0 : ECANCELED, .object = created});
   };
   for (size_t i = 0; i < view.journal().size(); ++i) {
     auto record = view.journal().At(i);
@@ -185,7 +211,8 @@ std::vector<ObjectId> FindLateChanges(const Place& place, const StepView& view, 
   Looker looker(place);
   for (const auto& [path, expected] : view.expected().map()) {
     auto found = looker.At(path);
-    if (found && !found->stat.IsDirectory() && found->stat.ctime_ns > cutoff_ns) late.push_back(found->id);
+    if (found && !found->stat.IsDirectory() && found->stat.ctime_ns > cutoff_ns)
+      late.push_back(found->id);
   }
   return late;
 }

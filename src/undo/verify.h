@@ -22,7 +22,8 @@ struct LaterSteps {
 };
 
 // Where the project differs from what the step left behind, path by path: someone else's edits.
-std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects, const StepView& view, const Shadows& shadows,
+std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
+                                const StepView& view, const Shadows& shadows,
                                 const LaterSteps* later = nullptr);
 
 // What the step kept and can no longer give back: missing files, failed checksums.
