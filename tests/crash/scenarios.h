@@ -10,13 +10,15 @@
 
 namespace sandglass::crash {
 
+using Play = std::function<Status(Stage&)>;
+
 enum class StoreBefore : uint8_t { kPresent, kMissing };
 
 struct Scenario {
   std::string name;
   std::string about;
-  std::function<Status(Stage&)> setup;  // after the fixture, with an open log; empty: nothing
-  std::function<Status(Stage&)> run;    // with an open log; empty: opening it is all
+  Play setup;  // after the fixture, with an open log; empty: nothing
+  Play run;    // with an open log; empty: opening it is all
   std::function<void(undo::UndoOptions&)> configure;  // empty: CalmOptions() as they are
   StoreBefore store = StoreBefore::kPresent;
   Eviction eviction = Eviction::kNone;
