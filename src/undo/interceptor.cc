@@ -34,7 +34,7 @@ struct TicketState {
   bool replaced = false;
   bool folder_rename = false;
   LogCore* log = nullptr;
-  std::function<void()> on_done;  // counts for safeguards
+  SafeguardTracker::Claim claim;
 };
 
 namespace {
@@ -77,24 +77,16 @@ class Attempt {
     return Ok();
   }
 
-  // The directory of a name: identified, its path checked, its metadata kept. Takes its key.
+  // The directory of a name: who it is and where it is now.
   struct Dir {
-    OpenObject object;
+    int fd;
+    ObjectId id;
     std::string path;
   };
-  Result<Dir> OpenDir(const DirRef& ref);
-  Status TouchDir(const Dir& dir) {
-    if (writer().HasTouched(dir.object.id)) return Ok();
-    if (dir.object.stat.mount != place_.root_mount) {
-      return Error(Code::kUnsupported,
-                   fmt::format("{} is another mount inside the project and cannot be undone there",
-                               dir.path));
-    }
-    return writer().TouchMeta(dir.object, dir.path, TouchReason::kNames);
-  }
-  static NameAt At(const Dir& dir, std::string_view name) {
-    return {dir.object.id, dir.path, name};
-  }
+  Result<Dir> FindDir(const DirRef& ref);
+  // Its metadata is kept before the first name in it changes. The caller holds its key.
+  Status TouchDir(const Dir& dir);
+  static NameAt At(const Dir& dir, std::string_view name) { return {dir.id, dir.path, name}; }
 
   // Where an object is in the project now; nullopt: nowhere.
   std::optional<std::string> Locate(const ObjectRef& ref, const OpenObject& object) const;
@@ -109,16 +101,25 @@ class Attempt {
   std::unique_ptr<TicketState> state_;
 };
 
-Result<Attempt::Dir> Attempt::OpenDir(const DirRef& ref) {
-  Dir dir{.object = {}, .path = std::string(ref.path)};
-  dir.object.fd = Fd(::fcntl(ref.fd, F_DUPFD_CLOEXEC, 0));
-  if (!dir.object.fd.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
-  TRY_ASSIGN(dir.object.id, place_.identifier.OfFd(ref.fd));
+Result<Attempt::Dir> Attempt::FindDir(const DirRef& ref) {
+  Dir dir{.fd = ref.fd, .id = kNoObject, .path = std::string(ref.path)};
+  TRY_ASSIGN(dir.id, place_.identifier.OfFd(ref.fd));
   // Someone may have renamed a folder since the caller resolved its path. Only then is asking the kernel worth its price.
   if (log_.folder_renames() > 0) {
     if (auto now = ProjectPathOf(place_, ref.fd)) dir.path = *now;
   }
   return dir;
+}
+
+Status Attempt::TouchDir(const Dir& dir) {
+  if (writer().HasTouched(dir.id)) return Ok();
+  TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, dir.fd));
+  if (object.stat.mount != place_.root_mount) {
+    return Error(
+        Code::kUnsupported,
+        fmt::format("{} is another mount inside the project and cannot be undone there", dir.path));
+  }
+  return writer().TouchMeta(object, dir.path, TouchReason::kNames);
 }
 
 std::optional<std::string> Attempt::Locate(const ObjectRef& ref, const OpenObject& object) const {
@@ -163,11 +164,17 @@ Result<Ticket> Retry(LogCore& log, Once once) {
       continue;
     }
     if (!again.question) return ticket;
-    if (AskSafeguard(log, *again.question) == Decision::kDeny) {
-      TRY(log.Deny());
-      return Denied(*again.question);
+    const SafeguardQuestion& question = *again.question;
+    std::optional<Decision> answer = log.safeguards().AwaitAnswer(question);
+    Status rolled_back;
+    if (!answer) {
+      answer = AskSafeguard(log, question);
+      // The step goes first: whoever waits for this answer must not go on in it.
+      if (*answer == Decision::kDeny) rolled_back = log.Deny(question.step);
+      log.safeguards().Answered(question, *answer);
     }
-    log.safeguards().Allow(again.question->kind);
+    TRY(rolled_back);
+    if (*answer == Decision::kDeny) return Denied(question);
   }
 }
 
@@ -229,7 +236,7 @@ Status Ticket::Commit(Outcome outcome) {
   if (outcome.sys_errno != 0 && !state->performed) {
     state->writer->ReleaseKeep(state->keep, state->kept_object);
   }
-  if (outcome.sys_errno == 0 && state->on_done) state->on_done();
+  if (outcome.sys_errno == 0) state->claim.Count();
   if (state->folder_rename && outcome.sys_errno == 0) ++state->log->folder_renames();
   if (!state->seq) {
     LogCore& log = *state->log;
@@ -259,13 +266,12 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
   if (log_.Ignores(JoinPath(at.dir.path, at.name), mode)) return Unrecorded();
   Attempt attempt(log_);
   TRY(attempt.Enter(StepGate::Way::kTogether));
-  TRY_ASSIGN(auto dir, attempt.OpenDir(at.dir));
-  attempt.state().hold = log_.locks().Take({dir.object.id});
+  TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
+  attempt.state().hold = log_.locks().Take({dir.id});
   const std::string name(at.name);
   if (NameExists(at.dir.fd, name.c_str())) {
     return Error(Code::kExists, fmt::format("{} exists", JoinPath(dir.path, at.name)), EEXIST);
   }
-  TRY_ASSIGN(dir.object.stat, StatFd(at.dir.fd));
   TRY(attempt.TouchDir(dir));
   TRY_ASSIGN(attempt.state().seq,
              attempt.writer().IntendCreate(Attempt::At(dir, at.name), Birth::kNew, mode));
@@ -278,11 +284,11 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
     Attempt attempt(log_);
     TRY(attempt.Enter(StepGate::Way::kTogether));
-    TRY_ASSIGN(auto dir, attempt.OpenDir(at.dir));
+    TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     const std::string path = JoinPath(dir.path, at.name), name(at.name);
     if (log_.Ignores(path, object.stat.mode)) return Unrecorded();
-    attempt.state().hold = log_.locks().Take({dir.object.id});
+    attempt.state().hold = log_.locks().Take({dir.id});
     if (!attempt.state().hold.TryAdd(object.id)) {
       again.collided = object.id;
       return Retrying();
@@ -294,7 +300,6 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
     if (!old_path && log_.IsFrozen(attempt.writer(), object)) {
       return Error(Code::kNotFound, "the object has no name any more", ENOENT);
     }
-    TRY_ASSIGN(dir.object.stat, StatFd(at.dir.fd));
     TRY(attempt.TouchDir(dir));
     if (old_path) TRY(attempt.writer().TouchMeta(object, *old_path, TouchReason::kNames));
     const bool nameless = object.stat.nlink == 0;  // O_TMPFILE: born with this name
@@ -315,8 +320,8 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
     Attempt attempt(log_);
     TRY(attempt.Enter(StepGate::Way::kTogether));
-    TRY_ASSIGN(auto dir, attempt.OpenDir(at.dir));
-    attempt.state().hold = log_.locks().Take({dir.object.id});
+    TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
+    attempt.state().hold = log_.locks().Take({dir.id});
     TRY_ASSIGN(OpenObject object, OpenObjectAt(log_.place().identifier, at.dir.fd, name.c_str()));
     const std::string path = JoinPath(dir.path, at.name);
     if (log_.Ignores(path, object.stat.mode)) return Unrecorded();
@@ -330,11 +335,9 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
     }
     StepWriter& writer = attempt.writer();
     if (!writer.IsBorn(object.id)) {
-      again.question = log_.safeguards().OnDelete(path);
+      again.question = log_.safeguards().OnDelete(path, attempt.state().claim);
       if (again.question) return Retrying();
-      attempt.state().on_done = [&log = log_, path] { log.safeguards().CountDelete(path); };
     }
-    TRY_ASSIGN(dir.object.stat, StatFd(at.dir.fd));
     TRY(attempt.TouchDir(dir));
     auto keep = writer.KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
     if (!keep.ok()) {
@@ -345,7 +348,7 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
     TRY_ASSIGN(attempt.state().seq, writer.IntendRemove(Attempt::At(dir, at.name), object, *keep));
     if (keep->by_rename) {
       TRY_ASSIGN(int anchors, writer.files().Anchors());
-      if (::renameat(at.dir.fd, name.c_str(), anchors, SlotName(keep->anchor).c_str()) != 0) {
+      if (::renameat(at.dir.fd, name.c_str(), anchors, AnchorName(keep->anchor).c_str()) != 0) {
         const int err = errno;
         TRY(writer.Settle(*attempt.state().seq, err));
         return Error::FromErrno(err, fmt::format("remove {}", path));
@@ -369,10 +372,10 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
         (mode == RenameMode::kExchange && target_look.ok() && target_look->IsDirectory());
     Attempt attempt(log_);
     TRY(attempt.Enter(folder ? StepGate::Way::kAlone : StepGate::Way::kTogether));
-    TRY_ASSIGN(auto from_dir, attempt.OpenDir(from.dir));
-    TRY_ASSIGN(auto to_dir, attempt.OpenDir(to.dir));
+    TRY_ASSIGN(auto from_dir, attempt.FindDir(from.dir));
+    TRY_ASSIGN(auto to_dir, attempt.FindDir(to.dir));
     KeyLocks::Hold& hold = attempt.state().hold;
-    hold = log_.locks().Take({from_dir.object.id, to_dir.object.id});
+    hold = log_.locks().Take({from_dir.id, to_dir.id});
     const Identifier& identifier = log_.place().identifier;
     TRY_ASSIGN(OpenObject object, OpenObjectAt(identifier, from.dir.fd, from_name.c_str()));
     if (object.stat.IsDirectory() && !folder) return (again.collided = object.id), Retrying();
@@ -398,14 +401,9 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
     StepWriter& writer = attempt.writer();
     const bool over = target.ok() && mode == RenameMode::kReplace;
     if (over && !writer.IsBorn(target->id)) {
-      again.question = log_.safeguards().OnRenameOver(to_path);
+      again.question = log_.safeguards().OnRenameOver(to_path, attempt.state().claim);
       if (again.question) return Retrying();
-      attempt.state().on_done = [&log = log_, to_path] {
-        log.safeguards().CountRenameOver(to_path);
-      };
     }
-    TRY_ASSIGN(from_dir.object.stat, StatFd(from.dir.fd));
-    TRY_ASSIGN(to_dir.object.stat, StatFd(to.dir.fd));
     TRY(attempt.TouchDir(from_dir));
     TRY(attempt.TouchDir(to_dir));
     // A rename moves the ctime of what is renamed: how it looked before must be on record, or it would look like an edit later.
@@ -427,7 +425,7 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
     if (keep.by_rename) {
       // The old target moves aside first; the bridge's rename then finds the name free.
       TRY_ASSIGN(int anchors, writer.files().Anchors());
-      if (::renameat(to.dir.fd, to_name.c_str(), anchors, SlotName(keep.anchor).c_str()) != 0) {
+      if (::renameat(to.dir.fd, to_name.c_str(), anchors, AnchorName(keep.anchor).c_str()) != 0) {
         const int err = errno;
         TRY(writer.Settle(*attempt.state().seq, err));
         return Error::FromErrno(err, fmt::format("replace {}", to_path));
@@ -460,8 +458,8 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
     Attempt attempt(log_);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
-    attempt.state().hold = log_.locks().Take({object.id});
     if (!object.stat.IsRegular()) return Unrecorded();
+    attempt.state().hold = log_.locks().Take({object.id});
     TRY_ASSIGN(object.stat, StatFd(object.fd.get()));  // as it is now that nobody else is at it
     StepWriter& writer = attempt.writer();
     const auto path = attempt.Locate(ref, object);
@@ -483,7 +481,8 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
                                  : log_.safeguards().OnOverwrite(*path, object.stat.size);
       if (again.question) return Retrying();
     }
-    if (change.kind == ContentChange::Kind::kTruncate && change.offset == 0) {
+    if (change.kind == ContentChange::Kind::kTruncate && change.offset == 0 &&
+        writer.MayReplaceInode(object)) {
       TRY_ASSIGN(Fd parent_fd, OpenDirBeneath(log_.place().root.get(), ParentOf(*path)));
       TRY_ASSIGN(OpenObject parent, OpenObjectFd(log_.place().identifier, parent_fd.get()));
       // The folder's time is put back afterwards, so nobody else may change names in it meanwhile.

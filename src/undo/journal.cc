@@ -40,6 +40,7 @@ JournalWriter::~JournalWriter() {
 
 Status JournalWriter::Reserve(size_t bytes) {
   if (bytes <= capacity_) return Ok();
+  UnloadLocked();
   size_t next = capacity_ == 0 ? kFirstCapacity : capacity_ + std::min(capacity_, kMaxGrowth);
   next = std::max(next, (bytes + kFirstCapacity - 1) / kFirstCapacity * kFirstCapacity);
   if (int err = ::posix_fallocate(fd_.get(), static_cast<off_t>(capacity_),
@@ -90,6 +91,16 @@ void JournalWriter::Beat(int64_t now_ns) {
   MutexLock lock(mutex_);
   if (map_ == nullptr) return;
   std::memcpy(map_ + offsetof(RawJournalHeader, heartbeat_ns), &now_ns, sizeof(now_ns));
+}
+
+void JournalWriter::Unload() {
+  MutexLock lock(mutex_);
+  UnloadLocked();
+}
+
+void JournalWriter::UnloadLocked() {
+  // Of a shared mapping of a file this drops page table entries and not a byte.
+  if (map_ != nullptr) ::madvise(map_, capacity_, MADV_DONTNEED);
 }
 
 Status JournalWriter::Finish() {

@@ -31,6 +31,8 @@ class JournalWriter {
   Status Append(const Record& record);
   // "Still alive at": see JournalView::heartbeat_ns.
   void Beat(int64_t now_ns);
+  // Gives the memory of what was written back to the kernel, which has it in its cache anyway.
+  void Unload();
   // Cuts the unused space off. No Append after it.
   Status Finish();
   // Durability::kPower: everything appended so far is on disk when this returns.
@@ -41,6 +43,7 @@ class JournalWriter {
   JournalWriter() = default;
   Status Reserve(size_t bytes) REQUIRES(mutex_);
   Status AppendPayload(const Bytes& payload) REQUIRES(mutex_);
+  void UnloadLocked() REQUIRES(mutex_);
 
   Fd fd_;
   mutable Mutex mutex_;

@@ -74,13 +74,33 @@ size_t FrameBytes(size_t payload_bytes) {
 
 uint32_t FrameChecksum(ByteView payload) { return static_cast<uint32_t>(HashBytes64(payload)); }
 
-Result<Record> DecodeFrame(ByteView bytes, size_t at) {
+namespace {
+
+struct Frame {
+  uint32_t checksum;
+  ByteView payload;
+};
+
+Result<Frame> FrameAt(ByteView bytes, size_t at) {
   ByteCursor in(bytes.subspan(at));
   TRY_ASSIGN(uint32_t length, in.Take<uint32_t>());
   TRY_ASSIGN(uint32_t checksum, in.Take<uint32_t>());
   TRY_ASSIGN(ByteView payload, in.TakeBytes(length));
-  if (FrameChecksum(payload) != checksum) return Error(Code::kCorrupt, "record fails its checksum");
-  return DecodeRecord(payload);
+  return Frame{checksum, payload};
+}
+
+}  // namespace
+
+Result<Record> DecodeFrame(ByteView bytes, size_t at) {
+  TRY_ASSIGN(Frame frame, FrameAt(bytes, at));
+  if (FrameChecksum(frame.payload) != frame.checksum)
+    return Error(Code::kCorrupt, "record fails its checksum");
+  return DecodeRecord(frame.payload);
+}
+
+Result<Record> DecodeScanned(ByteView bytes, size_t at) {
+  TRY_ASSIGN(Frame frame, FrameAt(bytes, at));
+  return DecodeRecord(frame.payload);
 }
 
 FrameScan ScanFrames(ByteView bytes) {

@@ -73,6 +73,8 @@ size_t FrameBytes(size_t payload_bytes);
 uint32_t FrameChecksum(ByteView payload);
 // The frame that starts at `at`. kCorrupt.
 Result<Record> DecodeFrame(ByteView bytes, size_t at);
+// The same of a frame that a scan found whole: its checksum is not computed again.
+Result<Record> DecodeScanned(ByteView bytes, size_t at);
 
 // Where the whole records of a journal start.
 struct FrameScan {

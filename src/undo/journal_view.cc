@@ -64,9 +64,18 @@ JournalView::~JournalView() {
   if (map_ != nullptr) ::munmap(map_, map_bytes_);
 }
 
+void JournalView::Unload() const {
+  constexpr size_t kWorthIt = 1 << 20;
+  if (map_ != nullptr && map_bytes_ > kWorthIt) ::madvise(map_, map_bytes_, MADV_DONTNEED);
+}
+
 Result<Record> JournalView::At(size_t index) const {
   CHECK(index < size());
-  return DecodeFrame(bytes_, size_t{scan_.offsets[index]} * 8);
+  return DecodeScanned(bytes_, size_t{scan_.offsets[index]} * 8);
+}
+
+uint8_t JournalView::TypeAt(size_t index) const {
+  return bytes_[size_t{scan_.offsets[index]} * 8 + kFrameHeadBytes];
 }
 
 Result<CloseRecord> JournalView::Close() const {

@@ -29,6 +29,25 @@ class JournalView {
   int64_t heartbeat_ns() const { return decoded_.heartbeat_ns; }
   size_t size() const { return scan_.offsets.size(); }
   Result<Record> At(size_t index) const;
+  // Calls `each(record)` for every whole record in order, with little of a large journal in memory.
+  template <class Each>
+  void ForEach(Each each) const {
+    for (size_t i = 0; i < size(); ++i) {
+      if (i % kRecordsBetweenUnloads == kRecordsBetweenUnloads - 1) Unload();
+      if (auto record = At(i); record.ok()) each(*record);
+    }
+    Unload();
+  }
+  // The same for the records of one type, passing over the others without decoding them.
+  template <class T, class Each>
+  void ForEachOf(Each each) const {
+    for (size_t i = 0; i < size(); ++i) {
+      if (i % kRecordsBetweenUnloads == kRecordsBetweenUnloads - 1) Unload();
+      if (TypeAt(i) != RecordType<T>()) continue;
+      if (auto record = At(i); record.ok()) each(std::get<T>(*record));
+    }
+    Unload();
+  }
   // Where the next record would go.
   size_t end() const { return scan_.end; }
   // Damaged records that were passed over. A torn last record of a killed writer is not damage.
@@ -38,7 +57,12 @@ class JournalView {
   Result<CloseRecord> Close() const;
 
  private:
+  static constexpr size_t kRecordsBetweenUnloads = 1 << 14;
+
   JournalView() = default;
+  uint8_t TypeAt(size_t index) const;
+  // Gives the memory of what was read back; reading on brings it in again.
+  void Unload() const;
 
   ByteView bytes_;
   void* map_ = nullptr;

@@ -65,18 +65,14 @@ Status LogCore::DropFolder(int parent_fd, const std::string& folder, const Close
 
 // Removing one of several names moves an object's ctime. That is our doing and no edit: its signature moves along.
 void LogCore::UnlinkSharedAnchors(int step_dir) {
-  auto anchors = OpenSubdir(step_dir, "anchors");
-  if (!anchors.ok()) return;
-  for (const std::string& name : ListNames(anchors->get())) {
-    auto object = OpenObjectAt(place_->identifier, anchors->get(), name.c_str());
-    if (!object.ok() || object->stat.nlink < 2) continue;
+  ForEachAnchor(step_dir, [&](int folder, const char* name) {
+    auto object = OpenObjectAt(place_->identifier, folder, name);
+    if (!object.ok() || object->stat.nlink < 2) return;
     const auto signature = objects_.Find(object->id);
-    if (::unlinkat(anchors->get(), name.c_str(), 0) != 0 || !signature ||
-        !signature->Matches(object->stat))
-      continue;
+    if (::unlinkat(folder, name, 0) != 0 || !signature || !signature->Matches(object->stat)) return;
     if (auto now = StatFd(object->fd.get()); now.ok())
       objects_.Put(object->id, Signature::Of(*now));
-  }
+  });
 }
 
 Status LogCore::ClearRedo() {

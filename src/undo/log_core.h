@@ -67,8 +67,8 @@ class LogCore {
   // Observers are called by FireEvents, when nothing is held.
   void QueueEvent(std::function<void()> event);
   void FireEvents();
-  // The step is over, by decision of a safeguard.
-  Status Deny();
+  // The step is over, by decision of a safeguard. Nothing happens if it is over already.
+  Status Deny(StepId step);
 
   const Place& place() const { return *place_; }
   const UndoOptions& options() const { return options_; }
@@ -137,12 +137,17 @@ class LogCore {
   Status RecoverStep() REQUIRES(lifecycle_);
   Status PromoteInterruptedAmbient(const StepView& view) REQUIRES(lifecycle_);
   Result<std::unordered_set<ObjectId>> LateChanges(const StepView& view) REQUIRES(lifecycle_);
+  enum class SpareRedo : uint8_t { kNo, kYes };
+  // A step on disk, opened to be taken back.
   struct Source {
-    int parent_fd;
-    std::string folder;
+    std::unique_ptr<StepFiles> files;
+    StepView view;
+    SpareRedo spare_redo = SpareRedo::kNo;
+
+    static Result<Source> Open(int parent_fd, const std::string& folder);
   };
   // Takes back one step; on success its reversal stands complete in wal/rewind.
-  Status RunRewind(const Source& source, Force force, const std::unordered_set<ObjectId>* keep,
+  Status RunRewind(Source& source, Force force, const std::unordered_set<ObjectId>* keep,
                    RewindReport& report, StepRow& reversal) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
   Status EnsureSettled() REQUIRES(lifecycle_);
@@ -153,7 +158,6 @@ class LogCore {
   Status RollbackNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
   Status RedoNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
   Result<RewindReport> AbortLocked() REQUIRES(lifecycle_);
-  enum class SpareRedo : uint8_t { kNo, kYes };
   Status CheckSpace(const StepView& view, SpareRedo spare) REQUIRES(lifecycle_);
   Result<size_t> RowsToPop(uint32_t count) const REQUIRES(lifecycle_);
   enum class Way : uint8_t { kBack, kForth };  // rollback, redo

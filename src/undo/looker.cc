@@ -5,9 +5,9 @@
 
 namespace sandglass::undo {
 
-std::optional<Found> Looker::At(const std::string& path) {
+std::optional<Looker::Spot> Looker::Approach(const std::string& path) {
   denied_ = false;
-  if (path.empty()) return Examine(place_.root.get(), ".");
+  if (path.empty()) return Spot{place_.root.get(), "."};
   const std::string_view dir = ParentOf(path);
   if (!folder_.valid() || dir != folder_path_) {
     auto fd = OpenDirBeneath(place_.root.get(), dir);
@@ -17,14 +17,25 @@ std::optional<Found> Looker::At(const std::string& path) {
   }
   denied_ = folder_denied_;
   if (!folder_.valid()) return std::nullopt;
-  return Examine(folder_.get(), std::string(BaseName(path)).c_str());
+  return Spot{folder_.get(), std::string(BaseName(path))};
 }
 
-std::optional<Found> Looker::Examine(int dir, const char* name) {
-  auto stat = StatAt(dir, name);
-  auto id = place_.identifier.OfName(dir, name);
+std::optional<FileStat> Looker::StatSpot(const std::optional<Spot>& spot) {
+  if (!spot) return std::nullopt;
+  auto stat = StatAt(spot->dir, spot->name.c_str());
   denied_ = !stat.ok() && stat.error().code() == Code::kDenied;
-  if (!stat.ok() || !id.ok()) return std::nullopt;
+  if (!stat.ok()) return std::nullopt;
+  return *stat;
+}
+
+std::optional<FileStat> Looker::Stat(const std::string& path) { return StatSpot(Approach(path)); }
+
+std::optional<Found> Looker::At(const std::string& path) {
+  const auto spot = Approach(path);
+  const auto stat = StatSpot(spot);
+  if (!stat) return std::nullopt;
+  auto id = place_.identifier.OfName(spot->dir, spot->name.c_str());
+  if (!id.ok()) return std::nullopt;
   return Found{*id, *stat};
 }
 

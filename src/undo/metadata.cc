@@ -40,9 +40,12 @@ Result<std::string> ReadGrowing(const char* what, Read read) {
 using Xattrs = std::vector<std::pair<std::string, std::string>>;
 
 Result<Xattrs> ReadXattrs(const OpenObject& object) {
+  // By descriptor where it can be: resolving a path costs more than the call itself.
   ProcPath path(object.fd.get());
-  auto list = ReadGrowing(
-      "list xattrs", [&](char* out, size_t size) { return ::listxattr(path.c_str(), out, size); });
+  auto list = ReadGrowing("list xattrs", [&](char* out, size_t size) {
+    return object.readable ? ::flistxattr(object.fd.get(), out, size)
+                           : ::listxattr(path.c_str(), out, size);
+  });
   if (!list.ok()) {
     if (list.error().sys_errno() == EOPNOTSUPP || list.error().sys_errno() == EPERM)
       return Xattrs{};
@@ -165,19 +168,22 @@ void ClearBlockingFlags(const OpenObject& object) {
   (void)WriteFlags(fd.get(), *flags & ~kBlockingFlags);
 }
 
+Metadata MetadataOf(const FileStat& stat) {
+  return {.mode = stat.mode,
+          .uid = stat.uid,
+          .gid = stat.gid,
+          .size = stat.size,
+          .blocks = stat.blocks,
+          .rdev = stat.rdev,
+          .mtime_ns = stat.mtime_ns,
+          .ctime_ns = stat.ctime_ns};
+}
+
 Result<Metadata> CaptureMetadata(const OpenObject& object) {
-  const FileStat& stat = object.stat;
-  Metadata meta{.mode = stat.mode,
-                .uid = stat.uid,
-                .gid = stat.gid,
-                .size = stat.size,
-                .blocks = stat.blocks,
-                .rdev = stat.rdev,
-                .mtime_ns = stat.mtime_ns,
-                .ctime_ns = stat.ctime_ns};
+  Metadata meta = MetadataOf(object.stat);
   TRY_ASSIGN(meta.xattrs, ReadXattrs(object));
   TRY_ASSIGN(meta.flags, FlagsOf(object));
-  if (stat.IsSymlink()) {
+  if (object.stat.IsSymlink()) {
     TRY_ASSIGN(meta.symlink_target, ReadTarget(object));
   }
   return meta;

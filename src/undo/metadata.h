@@ -20,12 +20,18 @@ struct Metadata {
   uint64_t blocks = 0;
   uint64_t rdev = 0;
   int64_t mtime_ns = 0;
-  int64_t ctime_ns = 0;  // never restored; tells whether someone changed the object
+  // Never restored; tells whether someone changed the object since the step before.
+  int64_t ctime_ns = 0;
+  // Instead of it, when the object is on record already and the step itself has moved it since.
+  static constexpr int64_t kSeenBefore = INT64_MIN;
   uint32_t flags =
       0;  // FS_IOC_GETFLAGS, only the bits that can be set; 0 where the file system has none
   std::vector<std::pair<std::string, std::string>> xattrs;  // sorted by name
   std::string symlink_target;
 };
+
+// What a stat tells: no xattrs, flags or link target.
+Metadata MetadataOf(const FileStat& stat);
 
 // kNoSpace etc. never; kIo and kDenied when something about the object cannot be read, so that undo would not be exact.
 Result<Metadata> CaptureMetadata(const OpenObject& object);

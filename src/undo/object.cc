@@ -38,7 +38,8 @@ FileStat FromStatx(const struct statx& raw) {
           .mtime_ns = raw.stx_mtime.tv_sec * 1'000'000'000LL + raw.stx_mtime.tv_nsec,
           .ctime_ns = raw.stx_ctime.tv_sec * 1'000'000'000LL + raw.stx_ctime.tv_nsec,
           .ino = raw.stx_ino,
-          .mount = raw.stx_mnt_id};
+          .mount = raw.stx_mnt_id,
+          .locked = (raw.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0};
 }
 
 Result<FileStat> StatWith(int dir_fd, const char* name, int flags) {
@@ -63,12 +64,6 @@ uint64_t FileSystemSalt(int root_fd) {
   static_assert(sizeof(info.f_fsid) == sizeof(id));
   std::memcpy(&id, &info.f_fsid, sizeof(id));
   return id;
-}
-
-Result<OpenObject> Identify(const Identifier& identifier, OpenObject object) {
-  TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
-  TRY_ASSIGN(object.id, identifier.OfFd(object.fd.get()));
-  return object;
 }
 
 // Reading a FIFO or device could block or have effects, so only regular files are opened for real.
@@ -128,19 +123,22 @@ Result<OpenObject> OpenObjectAt(const Identifier& identifier, int dir_fd, const 
   }
   if (!object.fd.valid()) object.fd = Fd(::openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!object.fd.valid()) return Error::FromErrno(errno, fmt::format("open {}", name));
-  return Identify(identifier, std::move(object));
+  TRY_ASSIGN(object.stat, StatFd(object.fd.get()));  // someone may have been faster than the open
+  TRY_ASSIGN(object.id, identifier.OfFd(object.fd.get()));
+  return object;
 }
 
 Result<OpenObject> OpenObjectFd(const Identifier& identifier, int fd) {
-  TRY_ASSIGN(FileStat stat, StatFd(fd));
   OpenObject object;
-  if (stat.IsRegular()) {
+  TRY_ASSIGN(object.stat, StatFd(fd));
+  if (object.stat.IsRegular()) {
     object.fd = OpenReadable(AT_FDCWD, ProcPath(fd).c_str(), 0);
     object.readable = object.fd.valid();
   }
   if (!object.fd.valid()) object.fd = Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!object.fd.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
-  return Identify(identifier, std::move(object));
+  TRY_ASSIGN(object.id, identifier.OfFd(fd));
+  return object;
 }
 
 }  // namespace sandglass::undo

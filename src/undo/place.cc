@@ -1,5 +1,6 @@
 #include "undo/place.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/fs.h>
@@ -236,6 +237,18 @@ Result<std::string> StoreLocationFor(const std::string& project) {
   return (real.parent_path() /
           fmt::format(".{}.sandglass-{}", real.filename().native().substr(0, 200), key))
       .native();
+}
+
+std::vector<std::string> ListNames(int dir_fd) {
+  std::vector<std::string> names;
+  const int fd = ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return names;
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd), &::closedir);
+  while (const dirent* entry = dir == nullptr ? nullptr : ::readdir(dir.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
 }
 
 }  // namespace sandglass::undo

@@ -9,6 +9,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -39,5 +40,7 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
 Result<Fd> OpenOrMakeDir(int dir_fd, const char* name);
 Result<Fd> OpenSubdir(int dir_fd, const char* name);
 bool NameExists(int dir_fd, const char* name);
+// Empty if it cannot be read.
+std::vector<std::string> ListNames(int dir_fd);
 
 }  // namespace sandglass::undo

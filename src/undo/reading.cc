@@ -73,17 +73,18 @@ Json PathToJson(const NameAt& at) { return BytesToJson(JoinPath(at.dir, at.name)
 // One line of a manifest. Records that only matter to the machinery give null.
 Json RecordToJson(const Record& record, const StepView& view) {
   if (const auto* r = std::get_if<MetaRecord>(&record)) {
+    Json json = Json::Object({{"record", "metadata"},
+                              {"path", BytesToJson(r->path)},
+                              {"type", TypeName(r->meta.mode)},
+                              {"mode", fmt::format("{:04o}", r->meta.mode & 07777)},
+                              {"uid", r->meta.uid},
+                              {"gid", r->meta.gid},
+                              {"size", r->meta.size},
+                              {"mtime_ns", r->meta.mtime_ns}});
+    if (r->names_only()) return json;
     Json xattrs = Json::Array();
     for (const auto& [name, value] : r->meta.xattrs) xattrs.Append(BytesToJson(name));
-    return Json::Object({{"record", "metadata"},
-                         {"path", BytesToJson(r->path)},
-                         {"type", TypeName(r->meta.mode)},
-                         {"mode", fmt::format("{:04o}", r->meta.mode & 07777)},
-                         {"uid", r->meta.uid},
-                         {"gid", r->meta.gid},
-                         {"size", r->meta.size},
-                         {"mtime_ns", r->meta.mtime_ns},
-                         {"xattrs", std::move(xattrs)}});
+    return json.Set("xattrs", std::move(xattrs));
   }
   if (const auto* r = std::get_if<ContentRecord>(&record)) {
     static constexpr const char* kKeeping[] = {"pack", "copy", "clone"};
@@ -416,7 +417,7 @@ Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) co
   if (fate.kind == Fate::Kind::kAnchored) {
     TRY_ASSIGN(int anchors, steps_[fate.step].files->Anchors());
     TRY_ASSIGN(OpenObject object,
-               OpenObjectAt(place_->identifier, anchors, SlotName(fate.anchor).c_str()));
+               OpenObjectAt(place_->identifier, anchors, AnchorName(fate.anchor).c_str()));
     TRY_ASSIGN(state.meta, CaptureMetadata(object));
     source = std::move(object.fd);
   } else if (fate.kind == Fate::Kind::kHere) {
@@ -439,7 +440,7 @@ Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) co
       auto record = view.journal().At(i);
       if (!record.ok()) continue;
       if (const auto* meta = std::get_if<MetaRecord>(&*record);
-          meta != nullptr && meta->object == fate.object) {
+          meta != nullptr && meta->object == fate.object && !meta->names_only()) {
         state.meta = meta->meta;
       }
       const auto* content = std::get_if<ContentRecord>(&*record);

@@ -36,7 +36,7 @@ Status Visit(Codec& codec, Metadata& meta) {
 template <class Codec>
 Status Visit(Codec& codec, MetaRecord& r) {
   TRY(codec.Pod(r.object));
-  TRY(codec.Enum(r.reason, TouchReason::kNames));
+  TRY(codec.Enum(r.reason, TouchReason::kContent));
   TRY(codec.Text(r.path));
   return Visit(codec, r.meta);
 }

@@ -4,9 +4,12 @@
 // the input. Value types; any thread.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 #include "base/bytes.h"
@@ -30,8 +33,9 @@ struct NameAt {
 };
 
 enum class TouchReason : uint8_t {
-  kDirect = 0,  // the object itself is about to change
-  kNames = 1,   // only names change: one of its own, or one in it, which moves a folder's times
+  kDirect = 0,   // the object itself is about to change
+  kNames = 1,    // only names change: one of its own, or one in it, which moves a folder's times
+  kContent = 2,  // its content may be about to change: a content record says whether it did
 };
 
 // An object's metadata before its first change in this step.
@@ -40,9 +44,16 @@ struct MetaRecord {
   TouchReason reason;
   std::string_view path;
   Metadata meta;
+
+  // Losing or gaining names leaves a file as it is, so only what tells an edit is on record then: no xattrs, no flags, nothing to put
+  // back. A later change of the file itself writes a full record. A locked file has to be unlocked for it, which is such a change.
+  bool names_only() const {
+    return reason == TouchReason::kNames && (meta.mode & S_IFMT) != S_IFDIR &&
+           (meta.flags & kBlockingFlags) == 0;
+  }
 };
 
-// The object was first touched as a parent and is now changed itself: summaries need to know.
+// The object's metadata is on record for another reason, and now it is changed itself: summaries need to know.
 struct MarkRecord {
   ObjectId object;
   std::string_view path;
@@ -165,6 +176,15 @@ struct AfterRecord {
 using Record = std::variant<MetaRecord, MarkRecord, ContentRecord, DropRecord, CreateRecord,
                             RemoveRecord, RenameRecord, ReplaceRecord, OutcomeRecord, CloseRecord,
                             UnprotectedRecord, AfterRecord>;
+
+// The number of a record type on disk: its place in the variant.
+template <class T, size_t kIndex = 0>
+constexpr uint8_t RecordType() {
+  if constexpr (std::is_same_v<T, std::variant_alternative_t<kIndex, Record>>)
+    return kIndex;
+  else
+    return RecordType<T, kIndex + 1>();
+}
 
 // Every path that may stand in a record fits; a longer one is not ours.
 inline constexpr size_t kMaxPathBytes = 1 << 20;

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/rel_path.h"
 #include "undo/link_index.h"
+#include "undo/looker.h"
 
 namespace sandglass::undo {
 namespace {
@@ -122,6 +123,7 @@ class Rewinder {
   LinkIndex links_;
   std::optional<Parent> parents_[2];
   struct Note {
+    ObjectId object;  // if known
     std::optional<size_t> deferred_meta;
     std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
   };
@@ -340,7 +342,7 @@ Status Rewinder::TakeAway(const NameAt& at, Parent& parent, const std::string& n
     TRY_ASSIGN(int anchors, in_.recorder->files().Anchors());
     err = Attempt(parent, &object, [&] {
       return ::renameat(parent.object.fd.get(), name.c_str(), anchors,
-                        SlotName(keep.anchor).c_str());
+                        AnchorName(keep.anchor).c_str());
     });
   } else {
     const int flags = object.stat.IsDirectory() ? AT_REMOVEDIR : 0;
@@ -377,7 +379,8 @@ Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::s
     CHECK(in_.origin != nullptr);
     TRY_ASSIGN(int anchors, in_.origin->Anchors());
     err = Attempt(parent, &object, [&] {
-      return ::renameat(parent.object.fd.get(), name.c_str(), anchors, SlotName(r.origin).c_str());
+      return ::renameat(parent.object.fd.get(), name.c_str(), anchors,
+                        AnchorName(r.origin).c_str());
     });
   } else {
     const int flags = object.stat.IsDirectory() ? AT_REMOVEDIR : 0;
@@ -472,12 +475,8 @@ Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& n
 
 Status Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name) {
   TRY_ASSIGN(int anchors, in_.files.Anchors());
-  SlotName anchor(lost.anchor);
+  AnchorName anchor(lost.anchor);
   const std::string path = JoinPath(lost.at.dir, lost.at.name);
-  if (!NameExists(anchors, anchor.c_str())) {
-    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
-    return Ok();
-  }
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
     TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kReturned, lost.mode, lost.object,
@@ -488,16 +487,21 @@ Status Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::strin
                                         name.c_str(), RENAME_NOREPLACE));
   });
   if (seq) TRY(in_.recorder->Settle(*seq, err));
+  if (err == ENOENT) {
+    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
+    return Ok();
+  }
   if (err == EXDEV)
     return CopyAnchor(lost, parent, name);  // the store has moved behind another mount since
   if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
+  notes_[path].object = in_.objects.Current(lost.object);
   return Ok();
 }
 
 Status Rewinder::CopyAnchor(const Lost& lost, Parent& parent, const std::string& name) {
   TRY_ASSIGN(int anchors, in_.files.Anchors());
   TRY_ASSIGN(OpenObject kept,
-             OpenObjectAt(place_.identifier, anchors, SlotName(lost.anchor).c_str()));
+             OpenObjectAt(place_.identifier, anchors, AnchorName(lost.anchor).c_str()));
   TRY_ASSIGN(Metadata meta, CaptureMetadata(kept));
   Lost anew = lost;
   anew.kept = Kept::kContent;
@@ -677,7 +681,7 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
                                 const OpenObject& now) {
   const std::string path = JoinPath(r.at.dir, r.at.name);
   TRY_ASSIGN(int anchors, in_.files.Anchors());
-  SlotName kept(r.anchor);
+  AnchorName kept(r.anchor);
   if (!NameExists(anchors, kept.c_str())) {
     AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
     return Ok();
@@ -693,8 +697,8 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
   // The old inode moves to the recorder's folder first, so that the exchange leaves the present one there, ready for redo.
   TRY(in_.recorder->TouchMeta(now, path, TouchReason::kDirect));
   TRY_ASSIGN(int mine, in_.recorder->files().Anchors());
-  const SlotId slot = in_.recorder->files().NextAnchor();
-  SlotName slot_name(slot);
+  TRY_ASSIGN(SlotId slot, in_.recorder->files().NewAnchor());
+  AnchorName slot_name(slot);
   TRY_ASSIGN(OpSeq seq, in_.recorder->IntendReplace(r.at, now.id, r.old_object, slot, r.anchor));
   if (::renameat2(anchors, kept.c_str(), mine, slot_name.c_str(), RENAME_NOREPLACE) != 0) {
     return Error::FromErrno(errno, fmt::format("bring back {}", path));
@@ -712,8 +716,8 @@ Status Rewinder::ReturnReplaced(const ReplaceRecord& r, Parent&, const std::stri
   if (in_.recorder != nullptr || r.returned == 0 || in_.origin == nullptr) return Ok();
   TRY_ASSIGN(int mine, in_.files.Anchors());
   TRY_ASSIGN(int theirs, in_.origin->Anchors());
-  if (!NameExists(mine, SlotName(r.anchor).c_str())) return Ok();
-  if (::renameat2(mine, SlotName(r.anchor).c_str(), theirs, SlotName(r.origin).c_str(),
+  if (!NameExists(mine, AnchorName(r.anchor).c_str())) return Ok();
+  if (::renameat2(mine, AnchorName(r.anchor).c_str(), theirs, AnchorName(r.origin).c_str(),
                   RENAME_NOREPLACE) != 0) {
     return Error::FromErrno(errno, "return a kept inode");
   }
@@ -855,6 +859,10 @@ Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
 
 Status Rewinder::Undo(const MetaRecord& r, size_t index) {
   if (SkipsLink(r.meta.mode)) return Ok();
+  if (r.names_only()) {
+    notes_[r.path];
+    return Ok();
+  }
   if (ComesLast(r)) {
     notes_[r.path].deferred_meta = index;
     return Ok();
@@ -911,14 +919,12 @@ Status Rewinder::NoteSignatures() {
     in_.objects.Put(id, Signature::Of(stat));
     if (in_.recorder != nullptr) TRY(in_.recorder->NoteAfter(id, stat));
   }
+  Looker looker(place_);
   for (const auto& [path, note] : notes_.map()) {
-    auto fd = OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW);
-    if (!fd.ok()) continue;
-    TRY_ASSIGN(FileStat stat, StatFd(fd->get()));
-    TRY_ASSIGN(ObjectId id, place_.identifier.OfFd(fd->get()));
-    if (in_.keep != nullptr && in_.keep->contains(id)) continue;
-    in_.objects.Put(id, Signature::Of(stat));
-    if (in_.recorder != nullptr) TRY(in_.recorder->NoteAfter(id, stat));
+    const auto found = note.object != kNoObject ? looker.Known(path, note.object) : looker.At(path);
+    if (!found || (in_.keep != nullptr && in_.keep->contains(found->id))) continue;
+    in_.objects.Put(found->id, Signature::Of(found->stat));
+    if (in_.recorder != nullptr) TRY(in_.recorder->NoteAfter(found->id, found->stat));
   }
   return in_.objects.Flush();
 }

@@ -89,15 +89,17 @@ bool Touches(const PathMap<Expected>& expected, const std::string& path) {
 
 // --- One rewind.
 
-Status LogCore::RunRewind(const Source& source, Force force,
-                          const std::unordered_set<ObjectId>* keep, RewindReport& report,
-                          StepRow& reversal) {
-  TRY_ASSIGN(Fd dir, OpenSubdir(source.parent_fd, source.folder.c_str()));
+Result<LogCore::Source> LogCore::Source::Open(int parent_fd, const std::string& folder) {
+  TRY_ASSIGN(Fd dir, OpenSubdir(parent_fd, folder.c_str()));
   TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
-  TRY(CheckSpace(view, source.parent_fd == frame_->redo() ? SpareRedo::kYes : SpareRedo::kNo));
+  return Source{.files = std::make_unique<StepFiles>(std::move(dir)), .view = std::move(view)};
+}
+
+Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<ObjectId>* keep,
+                          RewindReport& report, StepRow& reversal) {
+  TRY(CheckSpace(source.view, source.spare_redo));
   MutexLock pin(pack_mutex_);
-  StepFiles files(std::move(dir));
-  JournalHeader header = view.header();
+  JournalHeader header = source.view.header();
   header.reverses_uid = header.uid;
   header.uid = RandomId();
   auto recorder = StepWriter::Create(*place_, frame_->wal(), kRewind, header,
@@ -108,8 +110,8 @@ Status LogCore::RunRewind(const Source& source, Force force,
   }
   const RewindInput input{.place = *place_,
                           .objects = objects_,
-                          .view = view,
-                          .files = files,
+                          .view = source.view,
+                          .files = *source.files,
                           .recorder = recorder->get(),
                           .force = force,
                           .symlinks = options_.symlinks,
@@ -118,8 +120,8 @@ Status LogCore::RunRewind(const Source& source, Force force,
   if (done.ok()) {
     auto own = StepView::Open((*recorder)->files().dir());
     if (own.ok()) {
-      for (Change& change : own->Changes()) report.changes.push_back(std::move(change));
       done = (*recorder)->Close(Now().ns, own->Counts());
+      for (Change& change : own->Changes()) report.changes.push_back(std::move(change));
     } else {
       done = own.error();
     }
@@ -320,28 +322,24 @@ Status LogCore::ResumeTravel() {
 
 Status LogCore::RollbackNewest(Force force, RewindReport& report) {
   const StepRow row = steps_.back();
-  {
-    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), row.folder.c_str()));
-    auto view = StepView::Open(dir.get());
-    if (!view.ok()) return view.error().WithContext(fmt::format("step {}", row.header.id.value));
-    if (view->unprotected() && force == Force::kNo) {
-      return Error(
-          Code::kUnprotected,
-          fmt::format("step {} was not recorded in full ({}), so it cannot be taken back exactly",
-                      row.header.id.value, view->unprotected_why()));
-    }
-    StepFiles files(std::move(dir));
-    auto conflicts = Conflicts(Way::kBack, row, *view, files, nullptr);
-    if (!conflicts.empty() && force == Force::kNo) {
-      return ConflictError(
-          CodeFor(conflicts),
-          fmt::format("step {} cannot be taken back without force:", row.header.id.value),
-          conflicts);
-    }
-    for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
+  auto source = Source::Open(frame_->steps(), row.folder);
+  if (!source.ok()) return source.error().WithContext(fmt::format("step {}", row.header.id.value));
+  const StepView& view = source->view;
+  if (view.unprotected() && force == Force::kNo) {
+    return Error(
+        Code::kUnprotected,
+        fmt::format("step {} was not recorded in full ({}), so it cannot be taken back exactly",
+                    row.header.id.value, view.unprotected_why()));
   }
+  auto conflicts = Conflicts(Way::kBack, row, view, *source->files, nullptr);
+  if (!conflicts.empty() && force == Force::kNo) {
+    return ConflictError(
+        CodeFor(conflicts),
+        fmt::format("step {} cannot be taken back without force:", row.header.id.value), conflicts);
+  }
+  for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
   StepRow reversal;
-  TRY(RunRewind({frame_->steps(), row.folder}, force, nullptr, report, reversal));
+  TRY(RunRewind(*source, force, nullptr, report, reversal));
   reversal.folder = fmt::format("{}", next_redo_);
   if (::renameat(frame_->wal(), kRewind, frame_->redo(), reversal.folder.c_str()) != 0) {
     Error error = Error::FromErrno(errno, "finish the rollback");
@@ -402,20 +400,17 @@ Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
 
 Status LogCore::RedoNewest(Force force, RewindReport& report) {
   const StepRow row = redo_.back();
-  {
-    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->redo(), row.folder.c_str()));
-    TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
-    StepFiles files(std::move(dir));
-    auto conflicts = Conflicts(Way::kForth, row, view, files, nullptr);
-    if (!conflicts.empty() && force == Force::kNo) {
-      return ConflictError(
-          CodeFor(conflicts),
-          fmt::format("step {} cannot be redone without force:", row.header.id.value), conflicts);
-    }
-    for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
+  TRY_ASSIGN(Source source, Source::Open(frame_->redo(), row.folder));
+  source.spare_redo = SpareRedo::kYes;
+  auto conflicts = Conflicts(Way::kForth, row, source.view, *source.files, nullptr);
+  if (!conflicts.empty() && force == Force::kNo) {
+    return ConflictError(
+        CodeFor(conflicts),
+        fmt::format("step {} cannot be redone without force:", row.header.id.value), conflicts);
   }
+  for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
   StepRow again;
-  TRY(RunRewind({frame_->redo(), row.folder}, force, nullptr, report, again));
+  TRY(RunRewind(source, force, nullptr, report, again));
   again.folder = fmt::format("{}", row.header.id.value);
   if (::renameat(frame_->wal(), kRewind, frame_->steps(), again.folder.c_str()) != 0) {
     Error error = Error::FromErrno(errno, "finish the redo");
@@ -468,16 +463,15 @@ Result<RewindReport> LogCore::AbortLocked() {
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
   RewindReport report;
   if (!current()->closed()) TRY(SettleShadows(*current()));
-  {
-    TRY_ASSIGN(StepView view, StepView::Open(current()->files().dir()));
-    TRY(NoticeEdits(view));
-    if (view.unprotected())
-      report.warnings.push_back("the step was not recorded in full: " + view.unprotected_why());
-  }
+  TRY_ASSIGN(Source source, Source::Open(frame_->wal(), kInProgress));
+  TRY(NoticeEdits(source.view));
+  if (source.view.unprotected())
+    report.warnings.push_back("the step was not recorded in full: " +
+                              source.view.unprotected_why());
   // From here on changes are ours: a recovery of this very abort must not take them for a person's.
   TRY(ReplaceFileAt(frame_->wal(), kKeepFile, ""));
   StepRow reversal;
-  TRY(RunRewind({frame_->wal(), kInProgress}, Force::kYes, nullptr, report, reversal));
+  TRY(RunRewind(source, Force::kYes, nullptr, report, reversal));
   report.steps.push_back(current()->header().id);
   TakeCurrent();
   ForgetFrozen();
@@ -541,42 +535,37 @@ Status LogCore::RecoverRewind() {
 }
 
 Status LogCore::RecoverStep() {
-  auto dir = OpenSubdir(frame_->wal(), kInProgress);
-  if (!dir.ok()) {
-    if (dir.error().code() != Code::kNotFound) return dir.error();
+  if (!NameExists(frame_->wal(), kInProgress)) {
     ::unlinkat(frame_->wal(), kKeepFile, 0);
     return Ok();
   }
-  auto view = StepView::Open(dir->get());
-  if (!view.ok() || view->journal().size() == 0) {  // killed before the first change
+  auto source = Source::Open(frame_->wal(), kInProgress);
+  if (!source.ok() || source->view.journal().size() == 0) {  // killed before the first change
     ::unlinkat(frame_->wal(), kKeepFile, 0);
     return DropFolder(frame_->wal(), kInProgress, nullptr);
   }
+  const StepView& view = source->view;
   recovery_.recovered = true;
-  recovery_.step = view->header().id;
-  if (view->header().kind == StepKind::kAmbient) return PromoteInterruptedAmbient(*view);
+  recovery_.step = view.header().id;
+  if (view.header().kind == StepKind::kAmbient) return PromoteInterruptedAmbient(view);
   // Only the first attempt sees what the step and other hands left: after it, time stamps are its own.
-  if (!NameExists(frame_->wal(), kKeepFile)) TRY(NoticeEdits(*view));
-  TRY_ASSIGN(auto keep, LateChanges(*view));
-  if (view->journal().damaged() > 0) {
+  if (!NameExists(frame_->wal(), kKeepFile)) TRY(NoticeEdits(view));
+  TRY_ASSIGN(auto keep, LateChanges(view));
+  if (view.journal().damaged() > 0) {
     recovery_.rewind.warnings.push_back(fmt::format(
-        "{} records of the interrupted step's journal were damaged", view->journal().damaged()));
+        "{} records of the interrupted step's journal were damaged", view.journal().damaged()));
   }
-  {
-    TRY_ASSIGN(Fd again, OpenSubdir(frame_->wal(), kInProgress));
-    StepFiles files(std::move(again));
-    for (Conflict& damage : FindDamage(*view, files, StepEnd::kInterrupted))
-      recovery_.rewind.conflicts.push_back(std::move(damage));
-  }
+  for (Conflict& damage : FindDamage(view, *source->files, StepEnd::kInterrupted))
+    recovery_.rewind.conflicts.push_back(std::move(damage));
   StepRow reversal;
-  TRY(RunRewind({frame_->wal(), kInProgress}, Force::kYes, &keep, recovery_.rewind, reversal));
+  TRY(RunRewind(*source, Force::kYes, &keep, recovery_.rewind, reversal));
   reversal.folder = fmt::format("{}", next_redo_++);
   if (::renameat(frame_->wal(), kRewind, frame_->redo(), reversal.folder.c_str()) != 0) {
     return Error::FromErrno(errno, "finish the recovery");
   }
   redo_.push_back(std::move(reversal));
   recovery_.rewind.steps.push_back(*recovery_.step);
-  next_order_ = std::max(next_order_, view->header().order + 1);
+  next_order_ = std::max(next_order_, view.header().order + 1);
   ::unlinkat(frame_->wal(), kKeepFile, 0);
   return DropFolder(frame_->wal(), kInProgress, nullptr);
 }

@@ -7,40 +7,68 @@ constexpr size_t kMaxSample = 20;
 
 }  // namespace
 
+SafeguardTracker::Claim& SafeguardTracker::Claim::operator=(Claim&& other) noexcept {
+  if (this != &other) {
+    Release();
+    tracker_ = std::exchange(other.tracker_, nullptr);
+    kind_ = other.kind_;
+    path_ = std::move(other.path_);
+  }
+  return *this;
+}
+
+void SafeguardTracker::Claim::Count() {
+  if (SafeguardTracker* tracker = std::exchange(tracker_, nullptr)) tracker->End(*this, true);
+}
+
+void SafeguardTracker::Claim::Release() {
+  if (SafeguardTracker* tracker = std::exchange(tracker_, nullptr)) tracker->End(*this, false);
+}
+
+void SafeguardTracker::End(const Claim& claim, bool happened) {
+  MutexLock lock(mutex_);
+  Kind& kind = Of(claim.kind_);
+  --kind.under_way;
+  if (!happened) return;
+  ++kind.done;
+  if (kind.sample.size() < kMaxSample - 1) kind.sample.push_back(claim.path_);
+}
+
 void SafeguardTracker::Reset(StepId step) {
   MutexLock lock(mutex_);
   step_ = step;
-  allowed_.fill(false);
-  deletes_ = renames_ = 0;
-  deleted_.clear();
-  renamed_.clear();
-}
-
-void SafeguardTracker::Remember(std::vector<std::string>& sample, std::string_view path) {
-  if (sample.size() < kMaxSample - 1) sample.emplace_back(path);
+  kinds_ = {};
+  answered_.NotifyAll();  // nobody will answer questions about the step before
 }
 
 std::optional<SafeguardQuestion> SafeguardTracker::Ask(SafeguardKind kind, uint64_t amount,
                                                        std::string_view path) {
-  if (allowed_[static_cast<size_t>(kind)]) return std::nullopt;
-  SafeguardQuestion question{
-      .id = next_question_++, .kind = kind, .step = step_, .amount = amount, .sample_paths = {}};
-  if (kind == SafeguardKind::kDeleteCount) question.sample_paths = deleted_;
-  if (kind == SafeguardKind::kRenameOver) question.sample_paths = renamed_;
+  if (Of(kind).answer == Decision::kAllow) return std::nullopt;
+  SafeguardQuestion question{.id = next_question_++,
+                             .kind = kind,
+                             .step = step_,
+                             .amount = amount,
+                             .sample_paths = Of(kind).sample};
   question.sample_paths.emplace_back(path);
   return question;
 }
 
-std::optional<SafeguardQuestion> SafeguardTracker::OnDelete(std::string_view path) {
+std::optional<SafeguardQuestion> SafeguardTracker::OnCounted(SafeguardKind kind,
+                                                             std::string_view path, Claim& claim) {
+  const auto& threshold =
+      kind == SafeguardKind::kDeleteCount ? config_.delete_count : config_.rename_over_count;
+  if (!threshold) return std::nullopt;
   MutexLock lock(mutex_);
-  if (!config_.delete_count || deletes_ + 1 < *config_.delete_count) return std::nullopt;
-  return Ask(SafeguardKind::kDeleteCount, deletes_ + 1, path);
-}
-
-std::optional<SafeguardQuestion> SafeguardTracker::OnRenameOver(std::string_view path) {
-  MutexLock lock(mutex_);
-  if (!config_.rename_over_count || renames_ + 1 < *config_.rename_over_count) return std::nullopt;
-  return Ask(SafeguardKind::kRenameOver, renames_ + 1, path);
+  Kind& counts = Of(kind);
+  const uint32_t amount = counts.done + counts.under_way + 1;
+  if (amount >= *threshold) {
+    if (auto question = Ask(kind, amount, path)) return question;
+  }
+  ++counts.under_way;
+  claim.tracker_ = this;
+  claim.kind_ = kind;
+  claim.path_ = path;
+  return std::nullopt;
 }
 
 std::optional<SafeguardQuestion> SafeguardTracker::OnOverwrite(std::string_view path,
@@ -63,26 +91,26 @@ std::optional<SafeguardQuestion> SafeguardTracker::OnUndoLimit(std::string_view 
   return Ask(SafeguardKind::kUndoLimit, copied, path);
 }
 
-void SafeguardTracker::Allow(SafeguardKind kind) {
+std::optional<Decision> SafeguardTracker::AwaitAnswer(const SafeguardQuestion& question) {
   MutexLock lock(mutex_);
-  allowed_[static_cast<size_t>(kind)] = true;
+  Kind& kind = Of(question.kind);
+  while (step_ == question.step && kind.asking) answered_.Wait(mutex_);
+  if (step_ != question.step) return Decision::kDeny;  // too late to ask
+  if (!kind.answer) kind.asking = true;
+  return kind.answer;
+}
+
+void SafeguardTracker::Answered(const SafeguardQuestion& question, Decision decision) {
+  MutexLock lock(mutex_);
+  if (step_ != question.step) return;
+  Of(question.kind).asking = false;
+  Of(question.kind).answer = decision;
+  answered_.NotifyAll();
 }
 
 bool SafeguardTracker::IsAllowed(SafeguardKind kind) const {
   MutexLock lock(mutex_);
-  return allowed_[static_cast<size_t>(kind)];
-}
-
-void SafeguardTracker::CountDelete(std::string_view path) {
-  MutexLock lock(mutex_);
-  ++deletes_;
-  Remember(deleted_, path);
-}
-
-void SafeguardTracker::CountRenameOver(std::string_view path) {
-  MutexLock lock(mutex_);
-  ++renames_;
-  Remember(renamed_, path);
+  return kinds_[static_cast<size_t>(kind)].answer == Decision::kAllow;
 }
 
 Decision WaitingSafeguard::Decide(const SafeguardQuestion& question) {

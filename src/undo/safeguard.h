@@ -1,6 +1,7 @@
 // Safeguards: counts what a step destroys and says when somebody must be asked first.
 //
-// SafeguardTracker decides, without I/O or waiting; whoever calls it asks, holding nothing, and tells it the answer.
+// SafeguardTracker decides; whoever calls it asks, holding nothing, and tells it the answer. What is under way counts as if it had
+// happened, so that many threads together cross no threshold unasked, and all of them wait for the one answer.
 // WaitingSafeguard is the usual handler: it announces a question and waits for an answer from another thread, or for the timeout.
 // Thread-safe.
 #pragma once
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/thread_annotations.h"
@@ -24,32 +26,61 @@ class SafeguardTracker {
   // A new step: counts and allowances start over.
   void Reset(StepId step);
 
+  // One operation that counts, from the decision to let it happen to its end.
+  class Claim {
+   public:
+    Claim() = default;
+    Claim(Claim&& other) noexcept { *this = std::move(other); }
+    Claim& operator=(Claim&& other) noexcept;
+    ~Claim() { Release(); }
+    // It happened. A claim that dies without this did not.
+    void Count();
+
+   private:
+    friend class SafeguardTracker;
+    void Release();
+    SafeguardTracker* tracker_ = nullptr;
+    SafeguardKind kind_{};
+    std::string path_;
+  };
+
   // One more deletion, rename over something, overwrite or truncation of `size` bytes is about to happen. A question: ask before.
-  std::optional<SafeguardQuestion> OnDelete(std::string_view path);
-  std::optional<SafeguardQuestion> OnRenameOver(std::string_view path);
+  // Otherwise the operation is claimed.
+  std::optional<SafeguardQuestion> OnDelete(std::string_view path, Claim& claim) {
+    return OnCounted(SafeguardKind::kDeleteCount, path, claim);
+  }
+  std::optional<SafeguardQuestion> OnRenameOver(std::string_view path, Claim& claim) {
+    return OnCounted(SafeguardKind::kRenameOver, path, claim);
+  }
   std::optional<SafeguardQuestion> OnOverwrite(std::string_view path, uint64_t size);
   std::optional<SafeguardQuestion> OnTruncate(std::string_view path, uint64_t size);
   std::optional<SafeguardQuestion> OnUndoLimit(std::string_view path, uint64_t copied);
-  // Kinds that were allowed are not asked about again in this step.
-  void Allow(SafeguardKind kind);
+  // Waits while another thread asks about the same kind; its answer then counts for this one too. nullopt: it is this thread's
+  // turn to ask, and to call Answered. An answer holds for the rest of the step.
+  std::optional<Decision> AwaitAnswer(const SafeguardQuestion& question);
+  void Answered(const SafeguardQuestion& question, Decision decision);
   bool IsAllowed(SafeguardKind kind) const;
-  // The operation went ahead.
-  void CountDelete(std::string_view path);
-  void CountRenameOver(std::string_view path);
 
  private:
   static constexpr size_t kKinds = 5;
+  struct Kind {
+    uint32_t done = 0, under_way = 0;
+    std::vector<std::string> sample;
+    bool asking = false;
+    std::optional<Decision> answer;
+  };
+  std::optional<SafeguardQuestion> OnCounted(SafeguardKind kind, std::string_view path,
+                                             Claim& claim);
   std::optional<SafeguardQuestion> Ask(SafeguardKind kind, uint64_t amount, std::string_view path)
       REQUIRES(mutex_);
-  void Remember(std::vector<std::string>& sample, std::string_view path) REQUIRES(mutex_);
+  Kind& Of(SafeguardKind kind) REQUIRES(mutex_) { return kinds_[static_cast<size_t>(kind)]; }
+  void End(const Claim& claim, bool happened);
 
   SafeguardConfig config_;
   mutable Mutex mutex_;
+  CondVar answered_;
   StepId step_ GUARDED_BY(mutex_){};
-  std::array<bool, kKinds> allowed_ GUARDED_BY(mutex_){};
-  uint32_t deletes_ GUARDED_BY(mutex_) = 0;
-  uint32_t renames_ GUARDED_BY(mutex_) = 0;
-  std::vector<std::string> deleted_ GUARDED_BY(mutex_), renamed_ GUARDED_BY(mutex_);
+  std::array<Kind, kKinds> kinds_ GUARDED_BY(mutex_);
   uint64_t next_question_ GUARDED_BY(mutex_) = 1;
 };
 

@@ -16,6 +16,7 @@ namespace sandglass::undo {
 namespace {
 
 constexpr size_t kBlock = 64 << 10;
+constexpr uint32_t kAnchorsPerFolder = 128;
 
 bool AllZero(ByteView bytes) {
   return bytes.empty() ||
@@ -68,6 +69,10 @@ class DataChecksum {
 
 SlotName::SlotName(SlotId slot) { std::snprintf(text_, sizeof(text_), "%u", slot.value); }
 
+AnchorName::AnchorName(SlotId slot) {
+  std::snprintf(text_, sizeof(text_), "%u/%u", slot.value / kAnchorsPerFolder, slot.value);
+}
+
 StepFiles::StepFiles(Fd dir) : dir_(std::move(dir)) {}
 StepFiles::~StepFiles() = default;
 
@@ -81,6 +86,17 @@ Result<int> StepFiles::Folder(const char* name, Fd& fd) {
 Result<int> StepFiles::Anchors() {
   MutexLock lock(mutex_);
   return Folder("anchors", anchors_);
+}
+
+Result<SlotId> StepFiles::NewAnchor() {
+  MutexLock lock(mutex_);
+  TRY_ASSIGN(int anchors, Folder("anchors", anchors_));
+  if (next_anchor_ % kAnchorsPerFolder == 0) {
+    const SlotName folder({next_anchor_ / kAnchorsPerFolder});
+    if (::mkdirat(anchors, folder.c_str(), 0700) != 0 && errno != EEXIST)
+      return Error::FromErrno(errno, "create a folder of anchors");
+  }
+  return SlotId{next_anchor_++};
 }
 
 Result<int> StepFiles::Blobs() {
@@ -140,9 +156,25 @@ Status StepFiles::Sync() {
   MutexLock lock(mutex_);
   if (pack_.valid() && ::fdatasync(pack_.get()) != 0) return Error::FromErrno(errno, "sync pack");
   if (blobs_.valid() && ::fsync(blobs_.get()) != 0) return Error::FromErrno(errno, "sync blobs");
-  if (anchors_.valid() && ::fsync(anchors_.get()) != 0)
-    return Error::FromErrno(errno, "sync anchors");
+  if (!anchors_.valid()) return Ok();
+  if (::fsync(anchors_.get()) != 0) return Error::FromErrno(errno, "sync anchors");
+  // Whoever is about to use a slot took it a moment ago: it lies in the newest folder or in the one before.
+  const uint32_t newest = next_anchor_ == 0 ? 0 : (next_anchor_ - 1) / kAnchorsPerFolder;
+  for (uint32_t folder = newest == 0 ? 0 : newest - 1; folder <= newest; ++folder) {
+    auto fd = OpenSubdir(anchors_.get(), SlotName({folder}).c_str());
+    if (fd.ok() && ::fsync(fd->get()) != 0) return Error::FromErrno(errno, "sync anchors");
+  }
   return Ok();
+}
+
+void ForEachAnchor(int step_dir, const std::function<void(int, const char*)>& each) {
+  auto anchors = OpenSubdir(step_dir, "anchors");
+  if (!anchors.ok()) return;
+  for (const std::string& folder : ListNames(anchors->get())) {
+    auto fd = OpenSubdir(anchors->get(), folder.c_str());
+    if (!fd.ok()) continue;
+    for (const std::string& name : ListNames(fd->get())) each(fd->get(), name.c_str());
+  }
 }
 
 Result<uint64_t> CopySparse(int from, int to, uint64_t size) {

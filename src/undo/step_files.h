@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,16 @@ class SlotName {
   char text_[16];
 };
 
+// Where a slot of anchors/ is below it: folders of a hundred-odd names each, because adding to and searching a large folder is slow.
+class AnchorName {
+ public:
+  explicit AnchorName(SlotId slot);
+  const char* c_str() const { return text_; }
+
+ private:
+  char text_[24];
+};
+
 class StepFiles {
  public:
   // `dir` is the step's own folder, owned from here on.
@@ -41,7 +52,8 @@ class StepFiles {
   // The folder, made if missing.
   Result<int> Anchors();
   Result<int> Blobs();
-  SlotId NextAnchor() { return {next_anchor_++}; }
+  // A free slot whose folder exists.
+  Result<SlotId> NewAnchor();
   SlotId NextBlob() { return {next_blob_++}; }
 
   // Appends and says where. kNoSpace: the pack is as before.
@@ -50,7 +62,7 @@ class StepFiles {
   Status Sync();
 
  private:
-  Result<int> Folder(const char* name, Fd& fd);
+  Result<int> Folder(const char* name, Fd& fd) REQUIRES(mutex_);
   Result<int> Pack() REQUIRES(mutex_);
   Status OpenPackForReading() REQUIRES(mutex_);
 
@@ -61,9 +73,12 @@ class StepFiles {
   Fd pack_ GUARDED_BY(mutex_);
   std::unique_ptr<PackReader> compressed_ GUARDED_BY(mutex_);
   std::atomic<uint64_t> pack_end_{0};
-  std::atomic<uint32_t> next_anchor_{0};
+  uint32_t next_anchor_ GUARDED_BY(mutex_) = 0;
   std::atomic<uint32_t> next_blob_{0};
 };
+
+// Calls `each(folder_fd, name)` for every anchor of a step.
+void ForEachAnchor(int step_dir, const std::function<void(int, const char*)>& each);
 
 // Copies bytes [0, size) of `from` into the empty file `to`, holes as holes, and returns the XXH3-64 of the bytes as read.
 Result<uint64_t> CopySparse(int from, int to, uint64_t size);

@@ -22,32 +22,27 @@ StepView::StepView(JournalView journal) : journal_(std::move(journal)) {
 }
 
 void StepView::Index() {
-  for (size_t i = 0; i < journal_.size(); ++i) {
-    auto record = journal_.At(i);
-    if (!record.ok()) continue;
-    if (const auto* outcome = std::get_if<OutcomeRecord>(&*record)) {
+  journal_.ForEach([this](const Record& record) {
+    if (const auto* outcome = std::get_if<OutcomeRecord>(&record)) {
       if (outcome->seq.value >= journal_.size())
-        continue;  // damaged: there cannot be more operations than records
+        return;  // damaged: there cannot be more operations than records
       if (outcome->seq.value >= outcomes_.size()) outcomes_.resize(outcome->seq.value + 1);
       outcomes_[outcome->seq.value] = {true, outcome->sys_errno, outcome->object};
       if (outcome->object != kNoObject) born_.insert(outcome->object);
-    } else if (const auto* drop = std::get_if<DropRecord>(&*record)) {
+    } else if (const auto* drop = std::get_if<DropRecord>(&record)) {
       dropped_blobs_.insert(drop->blob.value);
-    } else if (const auto* replace = std::get_if<ReplaceRecord>(&*record)) {
+    } else if (const auto* replace = std::get_if<ReplaceRecord>(&record)) {
       if (!replace->returned) born_.insert(replace->fresh_object);
-    } else if (const auto* why = std::get_if<UnprotectedRecord>(&*record)) {
+    } else if (const auto* why = std::get_if<UnprotectedRecord>(&record)) {
       unprotected_why_ = std::string(why->why);
-    } else if (const auto* after = std::get_if<AfterRecord>(&*record)) {
+    } else if (const auto* after = std::get_if<AfterRecord>(&record)) {
       sizes_[after->object].after = after->size;
     }
-  }
+  });
 }
 
 void StepView::Follow() {
-  for (size_t i = 0; i < journal_.size(); ++i) {
-    auto record = journal_.At(i);
-    if (record.ok()) Apply(*record);
-  }
+  journal_.ForEach([this](const Record& record) { Apply(record); });
 }
 
 Settled StepView::Outcome(OpSeq seq) const {
@@ -60,8 +55,8 @@ bool StepView::IsDropped(const ContentRecord& record) const {
 }
 
 ObjectId StepView::InitialAt(std::string_view path) const {
-  const Initial* initial = initial_.Find(path);
-  return initial == nullptr ? kNoObject : initial->object;
+  const Expected* expected = expected_.Find(path);
+  return expected == nullptr ? kNoObject : expected->before;
 }
 
 void StepView::Apply(const Record& record) {
@@ -78,88 +73,84 @@ void StepView::Apply(const Record& record) {
   if (const auto* replace = std::get_if<ReplaceRecord>(&record)) return Apply(*replace);
 }
 
-void StepView::NoteInitial(const std::string& path, ObjectId object) {
-  Initial& initial = initial_[path];
-  if (!initial.known) initial = {object, true};
+Expected& StepView::At(std::string_view path, ObjectId before) {
+  Expected& expected = expected_[path];
+  if (!expected.before_known) {
+    expected.before = before;
+    expected.before_known = true;
+  }
+  return expected;
+}
+
+void StepView::Place(Expected& expected, ObjectId object, bool changed) {
+  expected.object = object;
+  expected.changed = changed;
+  expected.parent_only = false;
 }
 
 void StepView::NoteChange(std::string_view path, ObjectId object) {
-  const std::string key(path);
-  if (!IsBorn(object)) NoteInitial(key, object);
-  Expected& expected = expected_[key];
+  // What was born in the step got its note when it got its name.
+  Expected& expected = IsBorn(object) ? expected_[path] : At(path, object);
   if (expected.object == kNoObject) expected.object = object;
   expected.changed = true;
   expected.parent_only = false;
 }
 
 void StepView::Apply(const MetaRecord& r) {
-  sizes_[r.object].before = r.meta.size;
-  const std::string path(r.path);
-  NoteInitial(path, r.object);
-  Expected& expected = expected_[path];
+  SizeNote& size = sizes_[r.object];
+  if (!size.has_before) size = {r.meta.size, size.after, true};
+  Expected& expected = At(r.path, r.object);
   if (expected.object == kNoObject) expected.object = r.object;
   // A direct touch is only the intention; names that go are accounted for by their own records.
-  if (r.reason == TouchReason::kNames)
-    expected.parent_only = true;
-  else
+  if (r.reason != TouchReason::kDirect) {
+    expected.parent_only = !expected.changed;
+  } else {
     expected.changed = true;
-}
-
-void StepView::Bury(const std::string& path) {
-  expected_.TakeBelow(path);
-  for (const auto& [rest, initial] : initial_.TakeBelow(path)) {
-    if (initial.object != kNoObject) buried_.emplace_back(path + '/' + rest, initial.object);
+    expected.parent_only = false;
   }
 }
 
-void StepView::Leave(const std::string& path, ObjectId object) {
-  NoteInitial(path, IsBorn(object) ? kNoObject : object);
-  expected_[path] = {};
-}
-
-void StepView::Arrive(const std::string& path, ObjectId object) {
-  NoteInitial(path, kNoObject);
-  expected_[path] = {.object = object};
+void StepView::Bury(const std::string& path) {
+  for (const auto& [rest, expected] : expected_.TakeBelow(path)) {
+    if (expected.before != kNoObject) buried_.emplace_back(path + '/' + rest, expected.before);
+  }
 }
 
 void StepView::Apply(const CreateRecord& r) {
   const Settled outcome = Outcome(r.seq);
   if (outcome.failed()) return;
-  Arrive(JoinPath(r.at.dir, r.at.name), r.object != kNoObject ? r.object : outcome.created);
+  Place(At(JoinPath(r.at.dir, r.at.name), kNoObject),
+        r.object != kNoObject ? r.object : outcome.created, false);
 }
 
 void StepView::Apply(const RemoveRecord& r) {
   if (Outcome(r.seq).failed()) return;
-  Leave(JoinPath(r.at.dir, r.at.name), r.object);
-  if (S_ISDIR(r.mode)) Bury(JoinPath(r.at.dir, r.at.name));
+  const std::string path = JoinPath(r.at.dir, r.at.name);
+  Place(At(path, UnlessBorn(r.object)), kNoObject, false);
+  if (S_ISDIR(r.mode)) Bury(path);
 }
 
 void StepView::Apply(const RenameRecord& r) {
   if (Outcome(r.seq).failed()) return;
   const std::string from = JoinPath(r.from.dir, r.from.name), to = JoinPath(r.to.dir, r.to.name);
-  NoteInitial(from, IsBorn(r.object) ? kNoObject : r.object);
-  NoteInitial(to, IsBorn(r.target) ? kNoObject : r.target);
-  const Expected moved = expected_.contains(from) ? expected_[from] : Expected{};
-  const Expected displaced = expected_.contains(to) ? expected_[to] : Expected{};
-  expected_[to] = {.object = r.object, .changed = moved.changed};
+  Expected& source = At(from, UnlessBorn(r.object));
+  Expected& target = At(to, UnlessBorn(r.target));  // nodes of a map do not move
+  const bool moved_changed = source.changed, displaced_changed = target.changed;
+  Place(target, r.object, moved_changed);
   if (r.exchange != 0) {
-    expected_[from] = {.object = r.target, .changed = displaced.changed};
+    Place(source, r.target, displaced_changed);
     expected_.SwapBelow(from, to);
-    initial_.SwapBelow(from, to);
     return;
   }
-  expected_[from] = {};
+  Place(source, kNoObject, false);
   if (!S_ISDIR(r.mode)) return;
   Bury(to);
   expected_.MoveBelow(from, to);
-  initial_.MoveBelow(from, to);
 }
 
 void StepView::Apply(const ReplaceRecord& r) {
   if (Outcome(r.seq).failed()) return;
-  const std::string path = JoinPath(r.at.dir, r.at.name);
-  NoteInitial(path, r.old_object);
-  expected_[path] = {.object = r.fresh_object, .changed = true};
+  Place(At(JoinPath(r.at.dir, r.at.name), r.old_object), r.fresh_object, true);
   sizes_[r.fresh_object].before = sizes_[r.old_object].before;
 }
 
@@ -172,47 +163,50 @@ Change StepView::Describe(ChangeKind kind, const std::string& path, ObjectId bef
   return change;
 }
 
-std::vector<Change> StepView::Changes() const {
-  std::unordered_map<ObjectId, std::string> old_place, new_place;
-  for (const auto& [path, initial] : initial_.map()) {
-    if (initial.object != kNoObject) old_place.emplace(initial.object, path);
-  }
-  for (const auto& [path, object] : buried_) old_place.emplace(object, path);
+template <class Each>
+void StepView::ForEachChange(Each each) const {
+  // Where objects were and are, of those that moved. Values point to keys of the maps below.
+  std::unordered_map<ObjectId, const std::string*> old_place, new_place;
   for (const auto& [path, expected] : expected_.map()) {
-    const Initial* initial = initial_.Find(path);
-    const bool moved_here = initial == nullptr || initial->object != expected.object;
-    if (expected.object != kNoObject && moved_here) new_place.emplace(expected.object, path);
+    if (expected.before != kNoObject) old_place.emplace(expected.before, &path);
   }
-  std::vector<Change> changes;
+  for (const auto& [path, object] : buried_) old_place.emplace(object, &path);
+  for (const auto& [path, expected] : expected_.map()) {
+    const bool moved_here = expected.before != expected.object;
+    if (expected.object != kNoObject && moved_here) new_place.emplace(expected.object, &path);
+  }
   for (const auto& [path, object] : buried_) {
-    if (!new_place.contains(object))
-      changes.push_back(Describe(ChangeKind::kDeleted, path, object, kNoObject));
+    if (!new_place.contains(object)) each(ChangeKind::kDeleted, path, object, kNoObject, nullptr);
   }
   for (const auto& [path, expected] : expected_.map()) {
-    const Initial* initial = initial_.Find(path);
-    const ObjectId before = initial == nullptr ? kNoObject : initial->object,
-                   after = expected.object;
+    const ObjectId before = expected.before, after = expected.object;
     if (before == after) {
       if (after != kNoObject && expected.changed)
-        changes.push_back(Describe(ChangeKind::kModified, path, before, after));
+        each(ChangeKind::kModified, path, before, after, nullptr);
       continue;
     }
     const auto came_from = after == kNoObject ? old_place.end() : old_place.find(after);
     if (came_from != old_place.end()) {
-      const Expected* there = expected_.Find(came_from->second);
+      const Expected* there = expected_.Find(*came_from->second);
       const bool left = there == nullptr || there->object != after;
-      Change change =
-          Describe(left ? ChangeKind::kRenamed : ChangeKind::kCreated, path, after, after);
-      if (left) change.old_path = came_from->second;
-      changes.push_back(std::move(change));
+      each(left ? ChangeKind::kRenamed : ChangeKind::kCreated, path, after, after,
+           left ? came_from->second : nullptr);
     } else if (after != kNoObject) {
       const bool replaced = before != kNoObject && !new_place.contains(before);
-      changes.push_back(
-          Describe(replaced ? ChangeKind::kModified : ChangeKind::kCreated, path, before, after));
+      each(replaced ? ChangeKind::kModified : ChangeKind::kCreated, path, before, after, nullptr);
     } else if (!new_place.contains(before)) {
-      changes.push_back(Describe(ChangeKind::kDeleted, path, before, after));
+      each(ChangeKind::kDeleted, path, before, after, nullptr);
     }
   }
+}
+
+std::vector<Change> StepView::Changes() const {
+  std::vector<Change> changes;
+  ForEachChange([&](ChangeKind kind, const std::string& path, ObjectId before, ObjectId after,
+                    const std::string* old_path) {
+    changes.push_back(Describe(kind, path, before, after));
+    if (old_path != nullptr) changes.back().old_path = *old_path;
+  });
   std::sort(changes.begin(), changes.end(),
             [](const Change& a, const Change& b) { return a.path < b.path; });
   return changes;
@@ -220,8 +214,8 @@ std::vector<Change> StepView::Changes() const {
 
 ChangeCounts StepView::Counts() const {
   ChangeCounts counts;
-  for (const Change& change : Changes()) {
-    switch (change.kind) {
+  ForEachChange([&](ChangeKind kind, const std::string&, ObjectId, ObjectId, const std::string*) {
+    switch (kind) {
       case ChangeKind::kCreated:
         ++counts.created;
         break;
@@ -235,7 +229,7 @@ ChangeCounts StepView::Counts() const {
         ++counts.renamed;
         break;
     }
-  }
+  });
   return counts;
 }
 

@@ -79,11 +79,13 @@ class PathMap {
   Map map_;
 };
 
-// What a step left at a path.
+// What a step left at a path, and what it found there.
 struct Expected {
   ObjectId object;       // kNoObject: nothing has this name
   bool changed = false;  // its content or metadata was touched, not only its name or a name in it
   bool parent_only = false;  // a directory in which names changed
+  bool before_known = false;
+  ObjectId before;  // what had the name before the step; kNoObject: nothing
 };
 
 class StepView {
@@ -110,12 +112,9 @@ class StepView {
   ChangeCounts Counts() const;
 
  private:
-  struct Initial {
-    ObjectId object;
-    bool known = false;
-  };
   struct SizeNote {
     uint64_t before = 0, after = 0;
+    bool has_before = false;  // the first record counts
   };
 
   void Index();
@@ -128,10 +127,14 @@ class StepView {
   void Apply(const ReplaceRecord& r);
   // A folder went: what was known about names in it does not concern whatever gets its name next.
   void Bury(const std::string& path);
-  void Leave(const std::string& path, ObjectId object);
-  void Arrive(const std::string& path, ObjectId object);
-  void NoteInitial(const std::string& path, ObjectId object);
+  // The note of a path. The first to ask for it says what had the path before the step.
+  Expected& At(std::string_view path, ObjectId before);
+  ObjectId UnlessBorn(ObjectId object) const { return IsBorn(object) ? kNoObject : object; }
+  static void Place(Expected& expected, ObjectId object, bool changed);
   void NoteChange(std::string_view path, ObjectId object);
+  // Calls `each(kind, path, object before, object after, old path or null)`.
+  template <class Each>
+  void ForEachChange(Each each) const;
   Change Describe(ChangeKind kind, const std::string& path, ObjectId before, ObjectId after) const;
 
   JournalView journal_;
@@ -141,7 +144,6 @@ class StepView {
   std::unordered_map<ObjectId, SizeNote> sizes_;
   std::string unprotected_why_;
   PathMap<Expected> expected_;
-  PathMap<Initial> initial_;
   std::vector<std::pair<std::string, ObjectId>> buried_;  // what had been in folders that went
 };
 

@@ -65,7 +65,8 @@ bool StepWriter::IsBorn(ObjectId object) const {
 
 bool StepWriter::HasTouched(ObjectId object) const {
   MutexLock lock(mutex_);
-  return touched_.contains(object);
+  auto found = touched_.find(object);
+  return found != touched_.end() && (found->second.born || found->second.meta);
 }
 
 uint32_t StepWriter::AnchorCount(ObjectId object) const {
@@ -94,11 +95,14 @@ void StepWriter::MarkBorn(ObjectId object) {
 }
 
 Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, TouchReason reason) {
-  bool known = false, mark = false;
+  const bool names_only =
+      reason == TouchReason::kNames && !object.stat.IsDirectory() && !object.stat.locked;
+  bool known = false, mark = false, named = false;
   {
     MutexLock lock(mutex_);
     Touch& touch = touched_[object.id];
-    known = touch.born || touch.meta;
+    named = touch.named;
+    known = touch.born || touch.meta || (named && names_only);
     mark = touch.meta && !touch.direct && reason == TouchReason::kDirect;
     if (mark) touch.direct = true;
   }
@@ -107,26 +111,34 @@ Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, To
 #ifdef SANDGLASS_MUTANT_skip_parent_times
   if (reason == TouchReason::kNames) return Ok();
 #endif
-  TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
   if (options_.shadows != nullptr) {
     // Unseen writes may have moved size and time since the step began: the shadow knows what they were.
     if (auto shadow = options_.shadows->Claim(object.id)) {
-      meta = shadow->meta;
-      TRY(Append(MetaRecord{.object = object.id, .reason = reason, .path = path, .meta = meta}));
-      {
-        MutexLock lock(mutex_);
-        touched_[object.id].meta = touched_[object.id].direct = true;
-      }
+      TRY(Append(MetaRecord{.object = object.id,
+                            .reason = TouchReason::kDirect,
+                            .path = path,
+                            .meta = shadow->meta}));
+      NoteMeta(object.id, TouchReason::kDirect, false);
       return AdoptShadow(object.id, path, std::move(*shadow));
     }
   }
+  Metadata meta = MetadataOf(object.stat);
+  if (!names_only) {
+    TRY_ASSIGN(meta, CaptureMetadata(object));
+  }
+  if (named) meta.ctime_ns = Metadata::kSeenBefore;
   TRY(Append(
       MetaRecord{.object = object.id, .reason = reason, .path = path, .meta = std::move(meta)}));
-  MutexLock lock(mutex_);
-  Touch& touch = touched_[object.id];
-  touch.meta = true;
-  touch.direct = reason == TouchReason::kDirect;
+  NoteMeta(object.id, reason, names_only);
   return Ok();
+}
+
+void StepWriter::NoteMeta(ObjectId object, TouchReason reason, bool names_only) {
+  MutexLock lock(mutex_);
+  Touch& touch = touched_[object];
+  touch.named = true;
+  touch.meta = !names_only;
+  touch.direct = reason == TouchReason::kDirect;
 }
 
 Status StepWriter::AdoptShadow(ObjectId object, std::string_view path, Shadow shadow) {
@@ -182,7 +194,7 @@ Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
                                 ContentChange change, WriteVisibility visibility) {
   if (!object.stat.IsRegular() || IsWhole(object.id)) return Ok();
   // The content record itself says that the object changes; without one, this does.
-  TRY(TouchMeta(object, path, unprotected_ ? TouchReason::kDirect : TouchReason::kNames));
+  TRY(TouchMeta(object, path, unprotected_ ? TouchReason::kDirect : TouchReason::kContent));
   if (unprotected_ || IsWhole(object.id)) return Ok();  // TouchMeta may have adopted a shadow
   TRY(CheckRestorable(object, path));
   bool has_ranges = false;
@@ -397,13 +409,14 @@ Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, 
   // has, and holds until the ticket closes the descriptor. Otherwise the content is kept beside the anchor.
   if (object.stat.IsRegular() && by == KeepBy::kLink && !IsWhole(object.id) &&
       !TakeLease(object, LeaseKind::kReaders) && object.stat.size > 0 && !unprotected_) {
+    TRY(TouchMeta(object, path, TouchReason::kContent));
     TRY(CaptureWhole(object, path, false));
     ++place_.stats.writer_copy;
   }
-  const SlotId slot = files_.NextAnchor();
+  TRY_ASSIGN(SlotId slot, files_.NewAnchor());
   if (by == KeepBy::kRename) return Anchored(object, slot, true);
   TRY_ASSIGN(int anchors, files_.Anchors());
-  if (::linkat(dir_fd, name, anchors, SlotName(slot).c_str(), 0) == 0) {
+  if (::linkat(dir_fd, name, anchors, AnchorName(slot).c_str(), 0) == 0) {
     ++place_.stats.anchor_link;
     return Anchored(object, slot, false);
   }
@@ -437,6 +450,7 @@ Status StepWriter::KeepAsContent(const OpenObject& object, std::string_view path
                  fmt::format("{} could not be made anew as it was: {}", path, why));
   }
   ++place_.stats.anchor_copy;
+  TRY(TouchMeta(object, path, TouchReason::kContent));  // also of what has no content
   return TouchContent(object, path, ContentChange::TruncateTo(0), WriteVisibility::kUnseen);
 }
 
@@ -496,16 +510,18 @@ Result<OpSeq> StepWriter::IntendRename(const NameAt& from, const NameAt& to, Ren
   return seq;
 }
 
-Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const OpenObject& dir,
-                                             const NameAt& at) {
+bool StepWriter::MayReplaceInode(const OpenObject& object) const {
   if (!place_.abilities.exchange || !object.stat.IsRegular() || object.stat.nlink != 1 ||
       object.stat.size <= kSmallFileBytes || IsWhole(object.id)) {
-    return kNoObject;
+    return false;
   }
-  {
-    MutexLock lock(mutex_);
-    if (touched_[object.id].ranges != nullptr) return kNoObject;
-  }
+  MutexLock lock(mutex_);
+  auto found = touched_.find(object.id);
+  return found == touched_.end() || found->second.ranges == nullptr;
+}
+
+Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const OpenObject& dir,
+                                             const NameAt& at) {
   const std::string path = JoinPath(at.dir, at.name);
   TRY(TouchMeta(object, path, TouchReason::kNames));
   if (IsWhole(object.id)) return kNoObject;  // a shadow was adopted: there are writers
@@ -514,8 +530,8 @@ Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const Ope
   if (!CanRestore(meta, &why) || LosesCapabilities(meta) || !TakeLease(object, LeaseKind::kAlone))
     return kNoObject;
   TRY_ASSIGN(int anchors, files_.Anchors());
-  const SlotId slot = files_.NextAnchor();
-  SlotName slot_name(slot);
+  TRY_ASSIGN(SlotId slot, files_.NewAnchor());
+  AnchorName slot_name(slot);
   Fd fresh_fd(::openat(anchors, slot_name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fresh_fd.valid()) return Error::FromErrno(errno, "create a fresh inode");
   TRY_ASSIGN(OpenObject fresh, OpenObjectAt(place_.identifier, anchors, slot_name.c_str()));
@@ -557,7 +573,7 @@ Result<OpSeq> StepWriter::IntendReplace(const NameAt& at, ObjectId old_object, O
 void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object) {
   if (keep.kept != Kept::kAnchor || keep.by_rename) return;
   auto anchors = files_.Anchors();
-  if (anchors.ok()) ::unlinkat(*anchors, SlotName(keep.anchor).c_str(), 0);
+  if (anchors.ok()) ::unlinkat(*anchors, AnchorName(keep.anchor).c_str(), 0);
   retained_ -= keep.retained;
   MutexLock lock(mutex_);
   --touched_[object].anchors;

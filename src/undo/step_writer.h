@@ -71,6 +71,8 @@ class StepWriter {
   Result<OpSeq> IntendRename(const NameAt& from, const NameAt& to, RenameMode mode,
                              const OpenObject& object, const OpenObject* target,
                              const Keep& target_keep);
+  // Is it large, alone and untouched enough for TryReplaceInode to be worth trying?
+  bool MayReplaceInode(const OpenObject& object) const;
   // Gives the name a fresh inode with the same metadata and no content, and keeps the old one, if that is possible and cheaper than
   // copying. Returns the fresh one; kNoObject: it is not.
   Result<ObjectId> TryReplaceInode(const OpenObject& object, const OpenObject& dir,
@@ -93,12 +95,15 @@ class StepWriter {
   // Writes the closing record and cuts the journal to size. Done once; nothing can be recorded any more.
   Status Close(int64_t now_ns, const ChangeCounts& counts);
   bool closed() const { return closed_; }
+  // Gives memory back before the journal is read.
+  void Unload() { journal_->Unload(); }
   void Beat(int64_t now_ns) { journal_->Beat(now_ns); }
   // Everything recorded so far survives a power cut (Durability::kPower only).
   Status MakeDurable();
 
   uint64_t copied_bytes() const { return copied_; }
   uint64_t retained_bytes() const { return retained_; }
+  bool shares_anchors() const { return shared_anchors_ > 0; }
   bool empty() const { return records_ == 0; }
 
  private:
@@ -109,8 +114,9 @@ class StepWriter {
   };
   struct Touch {
     bool born = false;
-    bool meta = false;
-    bool direct = false;  // its own change is on record, not only one as a parent
+    bool named = false;   // some metadata is on record, perhaps only that of a change of names
+    bool meta = false;    // all of it is
+    bool direct = false;  // and that it changes itself
     bool whole = false;
     uint16_t anchors = 0;
     std::unique_ptr<Ranges> ranges;
@@ -145,6 +151,7 @@ class StepWriter {
   bool IsWhole(ObjectId object) const;
   void MarkWhole(ObjectId object);
   void MarkBorn(ObjectId object);
+  void NoteMeta(ObjectId object, TouchReason reason, bool names_only);
   OpSeq NextSeq() { return {next_seq_++}; }
 
   const Place& place_;

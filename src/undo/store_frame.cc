@@ -166,18 +166,6 @@ bool LooksLikeStore(int store_fd) {
   return std::all_of(names.begin(), names.end(), known);
 }
 
-std::vector<std::string> ListNames(int dir_fd) {
-  std::vector<std::string> names;
-  const int fd = ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return names;
-  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd), &::closedir);
-  while (const dirent* entry = dir == nullptr ? nullptr : ::readdir(dir.get())) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  return names;
-}
-
 Result<std::vector<StepRow>> ListSteps(int folder_fd) {
   std::vector<StepRow> rows;
   for (const std::string& name : ListNames(folder_fd)) {

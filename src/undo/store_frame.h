@@ -53,7 +53,6 @@ class StoreFrame {
 
 // Rows of steps/ (or redo/), oldest first. Never fails on a damaged step: it is listed as such.
 Result<std::vector<StepRow>> ListSteps(int folder_fd);
-std::vector<std::string> ListNames(int dir_fd);
 
 // Everything that a store may hold. Nothing else in its folder is ever touched.
 inline constexpr const char* kStoreNames[] = {

@@ -187,6 +187,7 @@ Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live
   if (!writer.closed()) {  // else only the promotion failed last time
     TRY(SettleShadows(writer));
     TRY(writer.DropUnchanged());
+    writer.Unload();
     TRY_ASSIGN(StepView view, StepView::Open(writer.files().dir()));
     TRY(NoticeEdits(view));
     TRY(NoteAfterStates(writer, view));
@@ -227,14 +228,10 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
 // somebody's edits. Killed right after the promotion, the next open finds the step unmarked and does this then.
 Status LogCore::AdoptAfterStates(int step_dir) {
   TRY_ASSIGN(JournalView journal, JournalView::Open(step_dir, "journal"));
-  for (size_t i = 0; i < journal.size(); ++i) {
-    auto record = journal.At(i);
-    if (!record.ok()) continue;
-    if (const auto* after = std::get_if<AfterRecord>(&*record)) {
-      objects_.Put(after->object, {after->size, after->mtime_ns, after->ctime_ns, after->mode,
-                                   after->uid, after->gid});
-    }
-  }
+  journal.ForEachOf<AfterRecord>([this](const AfterRecord& after) {
+    objects_.Put(after.object,
+                 {after.size, after.mtime_ns, after.ctime_ns, after.mode, after.uid, after.gid});
+  });
   objects_.MarkAdopted(journal.header().uid);
   return objects_.Flush();
 }
@@ -269,11 +266,11 @@ Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
   int64_t latest = 0;
   for (const auto& [path, expected] : view.expected().map()) {
     if (expected.object == kNoObject) continue;
-    const auto found = looker.At(path);
-    if (!found || found->id != expected.object)
-      continue;  // another hand was faster: rollback will see it
-    latest = std::max(latest, found->stat.ctime_ns);
-    TRY(writer.NoteAfter(found->id, found->stat));
+    // If another hand was faster and this is another object now, no matter: a rollback looks at who it is before how it looks.
+    const auto stat = looker.Stat(path);
+    if (!stat) continue;
+    latest = std::max(latest, stat->ctime_ns);
+    TRY(writer.NoteAfter(expected.object, *stat));
   }
   TRY(NoteAnchored(writer, view));
   WaitForNextTick(latest);
@@ -282,19 +279,24 @@ Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
 
 // Losing one of several names moves an object's ctime; its other names may not be known here, but the anchor is.
 Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
-  for (size_t i = 0; i < view.journal().size(); ++i) {
-    auto record = view.journal().At(i);
-    if (!record.ok()) continue;
-    const auto* remove = std::get_if<RemoveRecord>(&*record);
-    const auto* rename = std::get_if<RenameRecord>(&*record);
-    const bool removed = remove != nullptr && remove->kept == Kept::kAnchor;
-    if (!removed && (rename == nullptr || rename->target_kept != Kept::kAnchor)) continue;
+  if (!writer.shares_anchors()) return Ok();
+  Status status;
+  const auto note = [&](ObjectId object, SlotId anchor) -> Status {
     TRY_ASSIGN(int anchors, writer.files().Anchors());
-    auto stat = StatAt(anchors, SlotName(removed ? remove->anchor : rename->anchor).c_str());
-    if (stat.ok() && stat->nlink > 1)
-      TRY(writer.NoteAfter(removed ? remove->object : rename->target, *stat));
-  }
-  return Ok();
+    auto stat = StatAt(anchors, AnchorName(anchor).c_str());
+    if (stat.ok() && stat->nlink > 1) TRY(writer.NoteAfter(object, *stat));
+    return Ok();
+  };
+  view.journal().ForEach([&](const Record& record) {
+    if (!status.ok()) return;
+    if (const auto* remove = std::get_if<RemoveRecord>(&record)) {
+      if (remove->kept == Kept::kAnchor && remove->nlink > 1)
+        status = note(remove->object, remove->anchor);
+    } else if (const auto* rename = std::get_if<RenameRecord>(&record)) {
+      if (rename->target_kept == Kept::kAnchor) status = note(rename->target, rename->anchor);
+    }
+  });
+  return status;
 }
 
 // Where the kernel stamps with its coarse clock, an edit right after the step could leave the same time stamp as the step's own
@@ -312,20 +314,17 @@ void LogCore::WaitForNextTick(int64_t latest_ctime_ns) const {
 Status LogCore::NoticeEdits(const StepView& view) {
   if (steps_.empty()) return Ok();
   std::vector<std::string> paths;
-  for (size_t i = 0; i < view.journal().size(); ++i) {
-    auto record = view.journal().At(i);
-    if (!record.ok()) continue;
-    const auto* meta = std::get_if<MetaRecord>(&*record);
-    if (meta == nullptr) continue;
-    const auto signature = objects_.Find(meta->object);
-    const FileStat before{.mode = meta->meta.mode,
-                          .uid = meta->meta.uid,
-                          .gid = meta->meta.gid,
-                          .size = meta->meta.size,
-                          .mtime_ns = meta->meta.mtime_ns,
-                          .ctime_ns = meta->meta.ctime_ns};
-    if (signature && !signature->Matches(before)) paths.emplace_back(meta->path);
-  }
+  view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r) {
+    if (r.meta.ctime_ns == Metadata::kSeenBefore) return;
+    const auto signature = objects_.Find(r.object);
+    const FileStat before{.mode = r.meta.mode,
+                          .uid = r.meta.uid,
+                          .gid = r.meta.gid,
+                          .size = r.meta.size,
+                          .mtime_ns = r.meta.mtime_ns,
+                          .ctime_ns = r.meta.ctime_ns};
+    if (signature && !signature->Matches(before)) paths.emplace_back(r.path);
+  });
   if (paths.empty()) return Ok();
   return AddBarrier(std::move(paths));
 }
@@ -442,9 +441,9 @@ bool LogCore::IsFrozen(StepWriter& writer, const OpenObject& object) {
   return anchors > 0 && object.stat.nlink <= anchors;
 }
 
-Status LogCore::Deny() {
+Status LogCore::Deny(StepId step) {
   LifecycleLock lock(*this);
-  if (current() == nullptr) return Ok();
+  if (current() == nullptr || current()->header().id != step) return Ok();
   TRY(AbortLocked());
   return Ok();
 }

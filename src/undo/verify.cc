@@ -71,9 +71,12 @@ Untouched FindUntouched(const StepView& view) {
   for (size_t i = 0; i < view.journal().size(); ++i) {
     auto record = view.journal().At(i);
     if (!record.ok()) continue;
-    if (const auto* meta = std::get_if<MetaRecord>(&*record);
-        meta != nullptr && meta->reason == TouchReason::kNames) {
-      untouched[meta->object] = {meta->meta.size, meta->meta.mtime_ns};
+    if (const auto* meta = std::get_if<MetaRecord>(&*record)) {
+      if (meta->reason == TouchReason::kDirect) {
+        untouched.erase(meta->object);
+      } else {
+        untouched.try_emplace(meta->object, meta->meta.size, meta->meta.mtime_ns);
+      }
     }
     if (const auto* mark = std::get_if<MarkRecord>(&*record)) untouched.erase(mark->object);
     if (const auto* content = std::get_if<ContentRecord>(&*record))
@@ -85,8 +88,8 @@ Untouched FindUntouched(const StepView& view) {
 std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, ObjectId object,
                                     const Untouched& untouched, StepFiles& files) {
   auto anchors = files.Anchors();
-  auto stat =
-      anchors.ok() ? StatAt(*anchors, SlotName(anchor).c_str()) : Result<FileStat>(anchors.error());
+  auto stat = anchors.ok() ? StatAt(*anchors, AnchorName(anchor).c_str())
+                           : Result<FileStat>(anchors.error());
   if (!stat.ok())
     return Conflict{ConflictKind::kCorrupt, path, "what was kept of it is missing from the store"};
   const auto found = untouched.find(object);

@@ -182,6 +182,7 @@ class UndoSymlinkContainment : public UndoSymlinks {
     EXPECT_TREE_EQ(outside_before_, Must(TreeSnapshot::Capture(outside_)));
   }
   bool StoreHoldsTheSecret() const {
+    log().WaitForBackground();  // what is being deleted must not be looked at
     for (const std::string& path : FilesBelow(workspace().store())) {
       const Fd file(MustCall(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open " + path));
       if (AsText(Must(ReadFully(file.get(), size_t{1} << 30))).find(kSecret) !=
