@@ -113,6 +113,8 @@ Status LogCore::RunRewind(const Source& source, Force force,
                           .recorder = recorder->get(),
                           .force = force,
                           .symlinks = options_.symlinks,
+                          .signatures = source.parent_fd == frame_->wal() ? Signatures::kOutdated
+                                                                          : Signatures::kCurrent,
                           .keep = keep};
   Status done = Rewind(input, report);
   if (done.ok()) {
@@ -214,7 +216,7 @@ Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
 
 std::vector<Conflict> LogCore::Conflicts(Way way, const StepRow& row, const StepView& view,
                                          StepFiles& files, const LaterSteps* later) {
-  std::vector<Conflict> conflicts = FindEdits(*place_, objects_, view, shadows_, later);
+  std::vector<Conflict> conflicts = FindEdits(*place_, objects_, view, files, shadows_, later);
   for (const Barrier& barrier : barriers_) {
     // A rollback is crossed by what came after it, whatever step that stands behind.
     const bool between =

@@ -85,6 +85,7 @@ void StepView::NoteInitial(const std::string& path, ObjectId object) {
 
 void StepView::NoteChange(std::string_view path, ObjectId object) {
   const std::string key(path);
+  changed_.insert(object);
   if (!IsBorn(object)) NoteInitial(key, object);
   Expected& expected = expected_[key];
   if (expected.object == kNoObject) expected.object = object;
@@ -99,10 +100,12 @@ void StepView::Apply(const MetaRecord& r) {
   Expected& expected = expected_[path];
   if (expected.object == kNoObject) expected.object = r.object;
   // A direct touch is only the intention; names that go are accounted for by their own records.
-  if (r.reason == TouchReason::kNames)
+  if (r.reason == TouchReason::kNames) {
     expected.parent_only = true;
-  else
-    expected.changed = true;
+    return;
+  }
+  expected.changed = true;
+  changed_.insert(r.object);
 }
 
 void StepView::Bury(const std::string& path) {

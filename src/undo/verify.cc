@@ -10,6 +10,7 @@
 
 #include "base/beneath.h"
 #include "base/rel_path.h"
+#include "undo/link_index.h"
 #include "undo/looker.h"
 
 namespace sandglass::undo {
@@ -98,10 +99,46 @@ std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, Obje
                   "what was kept of it has been changed in the store"};
 }
 
+// An anchor of the step: what has been kept of which object that lost the name `path`.
+struct AnchorAt {
+  std::string path;
+  SlotId slot;
+  ObjectId object;
+};
+
+std::optional<AnchorAt> AnchorOf(const StepView& view, const Record& record) {
+  if (const auto* r = std::get_if<RemoveRecord>(&record);
+      r != nullptr && r->kept == Kept::kAnchor && !view.Outcome(r->seq).failed())
+    return AnchorAt{JoinPath(r->at.dir, r->at.name), r->anchor, r->object};
+  if (const auto* r = std::get_if<RenameRecord>(&record);
+      r != nullptr && r->target_kept == Kept::kAnchor && !view.Outcome(r->seq).failed())
+    return AnchorAt{JoinPath(r->to.dir, r->to.name), r->anchor, r->target};
+  if (const auto* r = std::get_if<ReplaceRecord>(&record);
+      r != nullptr && !view.Outcome(r->seq).failed())
+    return AnchorAt{JoinPath(r->at.dir, r->at.name), r->anchor, r->old_object};
+  return std::nullopt;
+}
+
+// The step changed an object and took the name that it did so under, but the object lives on under names that the step never saw.
+std::optional<Conflict> CheckOtherNames(const Place& place, const ObjectsTable& objects,
+                                        const AnchorAt& anchor, StepFiles& files) {
+  auto anchors = files.Anchors();
+  if (!anchors.ok()) return std::nullopt;  // damage, which is another question
+  auto stat = StatAt(*anchors, SlotName(anchor.slot).c_str());
+  if (!stat.ok() || stat->nlink < 2) return std::nullopt;
+  const auto signature = objects.Find(objects.Current(anchor.object));
+  if (!signature || signature->Matches(*stat)) return std::nullopt;
+  auto object = OpenObjectAt(place.identifier, *anchors, SlotName(anchor.slot).c_str());
+  if (!object.ok()) return std::nullopt;
+  const auto path = LinkIndex(place).Find(object->id);
+  if (!path) return std::nullopt;  // only other steps keep it
+  return Conflict{ConflictKind::kEdited, *path, "has been changed since, under this name"};
+}
+
 }  // namespace
 
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
-                                const StepView& view, const Shadows& shadows,
+                                const StepView& view, StepFiles& files, const Shadows& shadows,
                                 const LaterSteps* later) {
   std::vector<Conflict> conflicts;
 #ifdef SANDGLASS_MUTANT_no_conflict_check
@@ -122,6 +159,13 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
     const auto found = looker.At(path);
     if (looker.denied()) continue;  // in a folder that the step itself closed to us
     auto conflict = Compare(objects, view, shadows, path, expected, found);
+    if (conflict) conflicts.push_back(std::move(*conflict));
+  }
+  for (size_t i = 0; i < view.journal().size(); ++i) {
+    auto record = view.journal().At(i);
+    const auto anchor = record.ok() ? AnchorOf(view, *record) : std::nullopt;
+    if (!anchor || !view.IsChanged(anchor->object)) continue;
+    auto conflict = CheckOtherNames(place, objects, *anchor, files);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
   return conflicts;
@@ -158,21 +202,8 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
     if (!record.ok()) continue;
     if (const auto* content = std::get_if<ContentRecord>(&*record)) {
       if (!view.IsDropped(*content)) note(CheckContent(*content, files));
-    } else if (const auto* remove = std::get_if<RemoveRecord>(&*record)) {
-      if (remove->kept == Kept::kAnchor && !view.Outcome(remove->seq).failed()) {
-        note(CheckAnchor(JoinPath(remove->at.dir, remove->at.name), remove->anchor, remove->object,
-                         untouched, files));
-      }
-    } else if (const auto* rename = std::get_if<RenameRecord>(&*record)) {
-      if (rename->target_kept == Kept::kAnchor && !view.Outcome(rename->seq).failed()) {
-        note(CheckAnchor(JoinPath(rename->to.dir, rename->to.name), rename->anchor, rename->target,
-                         untouched, files));
-      }
-    } else if (const auto* replace = std::get_if<ReplaceRecord>(&*record)) {
-      if (!view.Outcome(replace->seq).failed()) {
-        note(CheckAnchor(JoinPath(replace->at.dir, replace->at.name), replace->anchor,
-                         replace->old_object, untouched, files));
-      }
+    } else if (const auto anchor = AnchorOf(view, *record)) {
+      note(CheckAnchor(anchor->path, anchor->slot, anchor->object, untouched, files));
     }
   }
   return conflicts;

@@ -23,7 +23,7 @@ struct LaterSteps {
 
 // Where the project differs from what the step left behind, path by path: someone else's edits.
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
-                                const StepView& view, const Shadows& shadows,
+                                const StepView& view, StepFiles& files, const Shadows& shadows,
                                 const LaterSteps* later = nullptr);
 
 // What the step kept and can no longer give back: missing files, failed checksums.

@@ -218,6 +218,62 @@ TEST_F(UndoConflict, AnEditBetweenTwoStepsOnDifferentFilesBlocksNothingElse) {
   EXPECT_EQ(Content("medium.txt"), "person");
 }
 
+// Several names, and changes of names only.
+
+TEST_F(UndoConflict, AnEditUnderANameThatTheStepNeverSawIsFound) {
+  InStep([&] { EXPECT_OK(ops().Link("small.txt", "other.txt")); });
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
+    EXPECT_OK(ops().Unlink("small.txt"));
+  });
+  workspace().WriteFile("other.txt", "by a person");
+  ExpectRefused({"edited other.txt"});
+}
+
+TEST_F(UndoConflict, ARewindOfOneOfSeveralNamesIsNoEditUnderTheOthers) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] { EXPECT_OK(ops().Link("small.txt", "other.txt")); });
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "step 2"));
+    EXPECT_OK(ops().Unlink("small.txt"));
+  });
+  InStep([&] { EXPECT_OK(ops().Overwrite("other.txt", "step 3")); });
+  const TreeSnapshot after = Snapshot();
+  RollBack(3);
+  ExpectTree(before);
+  RedoSteps(3);
+  ExpectTree(after);
+  RollBack(3);
+  ExpectTree(before);
+}
+
+TEST_F(UndoConflict, AnEditOfAFileThatWasOnlyRenamedSurvivesTheRollback) {
+  InStep([&] { EXPECT_OK(ops().Rename("small.txt", "renamed.txt")); });
+  workspace().WriteFile("renamed.txt", "person");
+  TreeBuilder(workspace().project()).Mode("renamed.txt", 0600);
+  const struct stat edited = StatOf("renamed.txt");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "person");
+  EXPECT_EQ(StatOf("small.txt").st_mode, edited.st_mode);
+  EXPECT_EQ(StatOf("small.txt").st_mtim.tv_nsec, edited.st_mtim.tv_nsec);
+}
+
+TEST_F(UndoConflict, AnEditOfARenamedFileStillBlocksTheOlderStepThatChangedIt) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "step 1")); });
+  InStep([&] { EXPECT_OK(ops().Rename("small.txt", "renamed.txt")); });
+  workspace().WriteFile("renamed.txt", "person");
+  RollBack();
+  ExpectRefusedFor("small.txt");
+}
+
+TEST_F(UndoConflict, AChmodOfAFolderInWhichNamesChangedSurvivesTheRollback) {
+  InStep([&] { EXPECT_OK(ops().WriteNew("src/new.txt", "step")); });
+  TreeBuilder(workspace().project()).Mode("src", 0750);
+  RollBack();
+  EXPECT_FALSE(workspace().Exists("src/new.txt"));
+  EXPECT_EQ(StatOf("src").st_mode & 07777, 0750u);
+}
+
 // Force.
 
 TEST_F(UndoConflict, ForceOverwritesAnEditAndSaysSo) {
