@@ -14,6 +14,7 @@
 #include "undo/link_index.h"
 #include "undo/log_core.h"
 #include "undo/looker.h"
+#include "undo/name_trail.h"
 #include "undo/reading.h"
 
 namespace sandglass::undo {
@@ -324,7 +325,8 @@ Status LogCore::NoticeEdits(const StepView& view) {
                           .size = meta->meta.size,
                           .mtime_ns = meta->meta.mtime_ns,
                           .ctime_ns = meta->meta.ctime_ns};
-    if (signature && !signature->Matches(before)) paths.emplace_back(meta->path);
+    if (signature && !signature->Matches(before))
+      paths.push_back(PathBefore(view, i, std::string(meta->path)));
   }
   if (paths.empty()) return Ok();
   return AddBarrier(std::move(paths));

@@ -16,26 +16,31 @@
 namespace sandglass::undo {
 namespace {
 
-std::optional<Conflict> Compare(const ObjectsTable& objects, const StepView& view,
-                                const Shadows& shadows, const std::string& path,
-                                const Expected& expected, const std::optional<Found>& found) {
+// Does the object that the step left have the name?
+std::optional<Conflict> CompareName(const ObjectsTable& objects, const StepView& view,
+                                    const std::string& path, const Expected& expected,
+                                    std::optional<ObjectId> found) {
   if (expected.object == kNoObject) {
     if (!found || view.InitialAt(path) == kNoObject) return std::nullopt;
     return Conflict{ConflictKind::kOccupied, path, "has been created since"};
   }
-  const ObjectId object = objects.Current(expected.object);
   if (!found) return Conflict{ConflictKind::kMissing, path, "has been removed since"};
-  if (found->id != object)
+  if (objects.Current(*found) != objects.Current(expected.object))
     return Conflict{ConflictKind::kReplaced, path, "has been replaced since"};
+  return std::nullopt;
+}
+
+// Does it look as the step left it, if taking the step back would change it?
+std::optional<Conflict> CompareState(const ObjectsTable& objects, const StepView& view,
+                                     const Shadows& shadows, const std::string& path,
+                                     const Expected& expected, const Found& found) {
   if (expected.parent_only || !(expected.changed || view.IsBorn(expected.object)))
     return std::nullopt;
-  if (shadows.Has(object))
+  if (shadows.Has(found.id))
     return Conflict{ConflictKind::kBusy, path, "a running process has it open for writing"};
-  const auto signature = objects.Find(object);
-  if (signature && !signature->Matches(found->stat)) {
-    return Conflict{ConflictKind::kEdited, path, "has been changed since"};
-  }
-  return std::nullopt;
+  const auto signature = objects.Find(found.id);
+  if (!signature || signature->Matches(found.stat)) return std::nullopt;
+  return Conflict{ConflictKind::kEdited, path, "has been changed since"};
 }
 
 std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
@@ -146,19 +151,17 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
 #endif
   Looker looker(place);
   for (const auto& [path, expected] : view.expected().map()) {
-    if (later != nullptr && later->Hides(path)) {
-      const ObjectId* before = later->before.Find(path);
-      const bool replaced = before != nullptr && expected.object != kNoObject &&
-                            *before != kNoObject &&
-                            objects.Current(*before) != objects.Current(expected.object);
-      if (replaced)
-        conflicts.push_back(
-            {ConflictKind::kReplaced, path, "had been replaced before a later step"});
-      continue;
-    }
-    const auto found = looker.At(path);
-    if (looker.denied()) continue;  // in a folder that the step itself closed to us
-    auto conflict = Compare(objects, view, shadows, path, expected, found);
+    const NameTrail::End end =
+        later == nullptr ? NameTrail::End{.path = path, .object = {}} : later->Follow(path);
+    const bool here = end.kind == NameTrail::End::Kind::kHere;
+    const auto found = here ? looker.At(end.path) : std::nullopt;
+    if (here && looker.denied()) continue;  // in a folder that the step itself closed to us
+    std::optional<ObjectId> object;
+    if (found) object = found->id;
+    if (end.kind == NameTrail::End::Kind::kGone) object = end.object;
+    auto conflict = CompareName(objects, view, path, expected, object);
+    if (!conflict && found && expected.object != kNoObject)
+      conflict = CompareState(objects, view, shadows, path, expected, *found);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
   for (size_t i = 0; i < view.journal().size(); ++i) {
@@ -171,18 +174,13 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
   return conflicts;
 }
 
-bool LaterSteps::Hides(std::string_view path) const {
-  for (std::string_view up = path;; up = ParentOf(up)) {
-    if (before.contains(up)) return true;
-    if (up.empty()) return false;
+NameTrail::End LaterSteps::Follow(std::string_view path) const {
+  NameTrail::End end{.path = std::string(path), .object = {}};
+  for (auto trail = trails_.rbegin(); trail != trails_.rend(); ++trail) {
+    end = trail->Follow(end.path);
+    if (end.kind != NameTrail::End::Kind::kHere) break;
   }
-}
-
-void LaterSteps::Add(const StepView& view) {
-  for (const auto& [path, expected] : view.expected().map()) {
-    if (!expected.parent_only || view.InitialAt(path) != expected.object)
-      before[path] = view.InitialAt(path);
-  }
+  return end;
 }
 
 std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end) {

@@ -218,6 +218,41 @@ TEST_F(UndoConflict, AnEditBetweenTwoStepsOnDifferentFilesBlocksNothingElse) {
   EXPECT_EQ(Content("medium.txt"), "person");
 }
 
+TEST_F(UndoConflict, AStepInBetweenThatTouchesSomethingElseDoesNotHideAnEdit) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "step 1")); });
+  workspace().WriteFile("small.txt", "person");
+  InStep([&] { EXPECT_OK(ops().Overwrite("run.sh", "step 2")); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "step 3")); });
+  ExpectRefusedFor("small.txt", 3);
+  RollBack(2);
+  EXPECT_EQ(Content("small.txt"), "person");
+  ExpectRefusedFor("small.txt", 1);
+}
+
+TEST_F(UndoConflict, ADeletionBeforeALaterStepThatTookTheNameIsPlannedAsMissing) {
+  InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "step 1")); });
+  TreeBuilder(workspace().project()).Remove("new.txt");
+  InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "step 2")); });
+  ExpectRefused({"missing new.txt"}, 2);
+}
+
+TEST_F(UndoConflict, AnEditIsNamedByThePathThatItHadBeforeALaterStepMovedItsFolder) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("src/main.rs", "step 1")); });
+  workspace().WriteFile("src/main.rs", "person");
+  InStep([&] {
+    EXPECT_OK(ops().Rename("src", "moved"));
+    EXPECT_OK(ops().Overwrite("moved/main.rs", "step 2"));
+  });
+  ExpectRefusedFor("src/main.rs", 2);
+}
+
+TEST_F(UndoConflict, AReplacementIsPlannedThroughALaterRenameOfItsFolder) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("src/main.rs", "step 1")); });
+  ReplaceFile("src/main.rs", "person");
+  InStep([&] { EXPECT_OK(ops().Rename("src", "moved")); });
+  ExpectRefused({"replaced src/main.rs"}, 2);
+}
+
 // Several names, and changes of names only.
 
 TEST_F(UndoConflict, AnEditUnderANameThatTheStepNeverSawIsFound) {
