@@ -38,13 +38,13 @@ class JournalView {
     }
     Unload();
   }
-  // The same for the records of one type, passing over the others without decoding them.
+  // `each(record, index)` for the records of one type, passing over the others without decoding them.
   template <class T, class Each>
   void ForEachOf(Each each) const {
     for (size_t i = 0; i < size(); ++i) {
       if (i % kRecordsBetweenUnloads == kRecordsBetweenUnloads - 1) Unload();
       if (TypeAt(i) != RecordType<T>()) continue;
-      if (auto record = At(i); record.ok()) each(std::get<T>(*record));
+      if (auto record = At(i); record.ok()) each(std::get<T>(*record), i);
     }
     Unload();
   }

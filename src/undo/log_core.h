@@ -143,6 +143,7 @@ class LogCore {
     std::unique_ptr<StepFiles> files;
     StepView view;
     SpareRedo spare_redo = SpareRedo::kNo;
+    Signatures signatures = Signatures::kCurrent;
 
     static Result<Source> Open(int parent_fd, const std::string& folder);
   };
@@ -161,8 +162,21 @@ class LogCore {
   Status CheckSpace(const StepView& view, SpareRedo spare) REQUIRES(lifecycle_);
   Result<size_t> RowsToPop(uint32_t count) const REQUIRES(lifecycle_);
   enum class Way : uint8_t { kBack, kForth };  // rollback, redo
-  std::vector<Conflict> Conflicts(Way way, const StepRow& row, const StepView& view,
-                                  StepFiles& files, const LaterSteps* later) REQUIRES(lifecycle_);
+  // A step that may have to be crossed back or forth, and what is in the way.
+  struct Crossing {
+    Way way;
+    const StepRow& row;
+    const StepView& view;
+  };
+  std::vector<Conflict> Conflicts(const Crossing& crossing, StepFiles& files,
+                                  const std::vector<Barrier>& barriers, const LaterSteps* later)
+      REQUIRES(lifecycle_);
+  static bool IsCrossed(const Barrier& barrier, const Crossing& crossing);
+  // What the crossing of a step leaves of the barriers behind it; `older` is the step before it. True: something has changed.
+  static bool CrossBarriers(std::vector<Barrier>& barriers, const Crossing& crossing,
+                            std::optional<StepId> older);
+  std::optional<StepId> OlderThan(size_t index) const REQUIRES(lifecycle_);
+  Status PassBarriers(const Crossing& crossing, std::optional<StepId> older) REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);
 
   // --- keeping_house.cc

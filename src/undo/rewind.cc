@@ -71,7 +71,12 @@ class Rewinder {
                      const OpenObject& object);
   Status UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
                       const std::optional<OpenObject>& at_to);
-  Status WatchOtherNames(const OpenObject& object);
+  // Edits by other hands, told by the signature at the first look at an object: our own changes move its times afterwards.
+  void FirstLook(ObjectId object, const FileStat& stat);
+  void FirstLookAtAnchor(ObjectId object, const FileStat& stat);
+  bool WasEdited(ObjectId object) const { return edited_.contains(object); }
+  Status NoteOtherNames(const OpenObject& object);
+  Status NoteSignature(ObjectId object, const FileStat& stat);
   Status MoveBack(const RenameRecord& r, Parent& from, Parent& to);
   Status ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name,
                         const OpenObject& now);
@@ -127,7 +132,10 @@ class Rewinder {
     std::optional<size_t> deferred_meta;
     std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
   };
-  std::vector<std::pair<ObjectId, Fd>> watched_;
+  bool lifted_ = false;  // a folder that was closed to us has been opened
+  std::unordered_set<ObjectId> looked_at_;
+  std::unordered_map<ObjectId, FileStat>
+      edited_;           // as first seen; only what the step itself left alone
   PathMap<Note> notes_;  // everything touched, at its present path
 };
 
@@ -227,6 +235,7 @@ Result<Rewinder::Parent*> Rewinder::OpenParent(std::string_view dir, ObjectId ex
     OpenObject object{.fd = std::move(*opened)};
     TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
     TRY_ASSIGN(object.id, place_.identifier.OfFd(object.fd.get()));
+    FirstLook(object.id, object.stat);
     cached = Parent{std::string(dir), std::move(object)};
     if (in_.recorder != nullptr)
       TRY(in_.recorder->TouchMeta(cached->object, dir, TouchReason::kNames));
@@ -245,10 +254,12 @@ Status Rewinder::LiftAbove(std::string_view dir) {
     auto fd = OpenDirBeneath(place_.root.get(), path);
     if (!fd.ok()) return Ok();  // the caller will see the same
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, fd->get()));
+    FirstLook(object.id, object.stat);
     if ((object.stat.mode & 0700) == 0700) continue;
     if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(object, path, TouchReason::kNames));
     if (::chmod(ProcPath(object.fd.get()).c_str(), (object.stat.mode & 07777) | 0700) == 0) {
       notes_[path].lifted_mode = object.stat.mode & 07777;
+      lifted_ = true;
     }
   }
   return Ok();
@@ -256,18 +267,38 @@ Status Rewinder::LiftAbove(std::string_view dir) {
 
 Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::string& name) {
   auto object = OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str());
-  if (object.ok()) return std::optional<OpenObject>(std::move(*object));
-  if (object.error().code() == Code::kNotFound) return std::optional<OpenObject>();
-  if (object.error().code() != Code::kDenied) return object.error();
-  // A folder without search permission: ours, so lift it.
-  Attempt(parent, nullptr, [&] {
-    errno = EACCES;
-    return -1;
-  });
-  object = OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str());
-  if (object.ok()) return std::optional<OpenObject>(std::move(*object));
+  if (!object.ok() && object.error().code() == Code::kDenied) {
+    // A folder without search permission: ours, so lift it.
+    lifted_ = true;
+    Attempt(parent, nullptr, [&] {
+      errno = EACCES;
+      return -1;
+    });
+    object = OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str());
+  }
+  if (object.ok()) {
+    FirstLook(object->id, object->stat);
+    return std::optional<OpenObject>(std::move(*object));
+  }
   if (object.error().code() == Code::kNotFound) return std::optional<OpenObject>();
   return object.error();
+}
+
+void Rewinder::FirstLook(ObjectId object, const FileStat& stat) {
+  if (in_.signatures == Signatures::kOutdated || !looked_at_.insert(object).second) return;
+  if (lifted_)
+    return;  // nobody could look there when the step closed, so the signature is an older one
+  const auto signature = in_.objects.Find(object);
+  if (signature && !signature->Matches(stat) && !in_.view.IsChanged(object))
+    edited_.emplace(object, stat);
+}
+
+// An object that has no other name left can have been changed by nobody, and losing the last one left its signature behind.
+void Rewinder::FirstLookAtAnchor(ObjectId object, const FileStat& stat) {
+  if (stat.nlink > 1)
+    FirstLook(object, stat);
+  else
+    looked_at_.insert(object);
 }
 
 Result<std::optional<OpenObject>> Rewinder::Recorded(std::string_view path, ObjectId recorded,
@@ -357,18 +388,21 @@ Status Rewinder::TakeAway(const NameAt& at, Parent& parent, const std::string& n
   }
   if (err != 0) return Error::FromErrno(err, fmt::format("remove {}", path));
   notes_.Erase(path);
-  return WatchOtherNames(object);
+  return NoteOtherNames(object);
 }
 
-// Losing a name moves the ctime of an object that has others. That is our doing and no edit, so its signature moves along in the end.
-Status Rewinder::WatchOtherNames(const OpenObject& object) {
+// Losing a name moves the ctime of an object that has others. That is our doing and no edit, so its signature moves along.
+Status Rewinder::NoteOtherNames(const OpenObject& object) {
   if (object.stat.IsDirectory() || object.stat.nlink < 2) return Ok();
-  const auto signature = in_.objects.Find(object.id);
-  if (!signature || !signature->Matches(object.stat)) return Ok();
-  Fd fd(::fcntl(object.fd.get(), F_DUPFD_CLOEXEC, 0));
-  if (!fd.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
-  watched_.emplace_back(object.id, std::move(fd));
-  return Ok();
+  TRY_ASSIGN(FileStat stat, StatFd(object.fd.get()));
+  return NoteSignature(object.id, stat);
+}
+
+// A person's edit of what the step left alone stays one: an older step that changed the object must still find it.
+Status Rewinder::NoteSignature(ObjectId object, const FileStat& stat) {
+  if (WasEdited(object) || (in_.keep != nullptr && in_.keep->contains(object))) return Ok();
+  in_.objects.Put(object, Signature::Of(stat));
+  return in_.recorder != nullptr ? in_.recorder->NoteAfter(object, stat) : Ok();
 }
 
 Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name,
@@ -394,7 +428,7 @@ Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::s
   }
   if (err != 0) return Error::FromErrno(err, fmt::format("remove {}", path));
   notes_.Erase(path);
-  return WatchOtherNames(object);
+  return NoteOtherNames(object);
 }
 
 Status Rewinder::Undo(const RemoveRecord& r) {
@@ -477,6 +511,12 @@ Status Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::strin
   TRY_ASSIGN(int anchors, in_.files.Anchors());
   AnchorName anchor(lost.anchor);
   const std::string path = JoinPath(lost.at.dir, lost.at.name);
+  const auto kept = StatAt(anchors, anchor.c_str());
+  if (!kept.ok()) {
+    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
+    return Ok();
+  }
+  FirstLookAtAnchor(in_.objects.Current(lost.object), *kept);
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
     TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kReturned, lost.mode, lost.object,
@@ -682,7 +722,8 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
   const std::string path = JoinPath(r.at.dir, r.at.name);
   TRY_ASSIGN(int anchors, in_.files.Anchors());
   AnchorName kept(r.anchor);
-  if (!NameExists(anchors, kept.c_str())) {
+  const auto old = StatAt(anchors, kept.c_str());
+  if (!old.ok()) {
     AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
     return Ok();
   }
@@ -694,6 +735,7 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
     if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
     return ReturnReplaced(r, parent, name);
   }
+  FirstLookAtAnchor(in_.objects.Current(r.old_object), *old);
   // The old inode moves to the recorder's folder first, so that the exchange leaves the present one there, ready for redo.
   TRY(in_.recorder->TouchMeta(now, path, TouchReason::kDirect));
   TRY_ASSIGN(int mine, in_.recorder->files().Anchors());
@@ -708,7 +750,8 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
                                         name.c_str(), RENAME_EXCHANGE));
   });
   if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
-  return in_.recorder->Settle(seq, 0);
+  TRY(in_.recorder->Settle(seq, 0));
+  return NoteOtherNames(now);
 }
 
 // Of a killed rewind: the inode that came from the rewound step goes back to where that step keeps it.
@@ -875,11 +918,23 @@ Status Rewinder::Undo(const MetaRecord& r, size_t index) {
 }
 
 Status Rewinder::ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r) {
-  if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(object, path, r.reason));
-  Status applied = ApplyMetadata(object, r.meta);
+  Metadata want = r.meta;
+  if (const auto edited = edited_.find(object.id); edited != edited_.end()) {
+    // Names in a folder changed, or those of a file: what a person did to the object itself is not ours to take back.
+    if (!object.stat.IsDirectory()) return Ok();
+    want.mode = edited->second.mode;
+    want.uid = edited->second.uid;
+    want.gid = edited->second.gid;
+  }
+  if (in_.recorder != nullptr) {
+    // First touched for its names, an object may have been changed itself later in the step.
+    const bool changed = in_.view.IsChanged(r.object);
+    TRY(in_.recorder->TouchMeta(object, path, changed ? TouchReason::kDirect : r.reason));
+  }
+  Status applied = ApplyMetadata(object, want);
   if (!applied.ok()) {
     ClearBlockingFlags(object);
-    applied = ApplyMetadata(object, r.meta);
+    applied = ApplyMetadata(object, want);
   }
   if (!applied.ok())
     report_.warnings.push_back(fmt::format("{}: {}", path, applied.error().message()));
@@ -914,17 +969,10 @@ Status Rewinder::ApplyDeferred() {
 }
 
 Status Rewinder::NoteSignatures() {
-  for (const auto& [id, fd] : watched_) {
-    TRY_ASSIGN(FileStat stat, StatFd(fd.get()));
-    in_.objects.Put(id, Signature::Of(stat));
-    if (in_.recorder != nullptr) TRY(in_.recorder->NoteAfter(id, stat));
-  }
   Looker looker(place_);
   for (const auto& [path, note] : notes_.map()) {
     const auto found = note.object != kNoObject ? looker.Known(path, note.object) : looker.At(path);
-    if (!found || (in_.keep != nullptr && in_.keep->contains(found->id))) continue;
-    in_.objects.Put(found->id, Signature::Of(found->stat));
-    if (in_.recorder != nullptr) TRY(in_.recorder->NoteAfter(found->id, found->stat));
+    if (found) TRY(NoteSignature(found->id, found->stat));
   }
   return in_.objects.Flush();
 }

@@ -17,6 +17,9 @@
 
 namespace sandglass::undo {
 
+// Does the table of objects say how the step being taken back left them? Of a step that never closed it knows only what was before.
+enum class Signatures : uint8_t { kCurrent, kOutdated };
+
 struct RewindInput {
   const Place& place;
   ObjectsTable& objects;
@@ -27,6 +30,7 @@ struct RewindInput {
   StepFiles* origin = nullptr;  // without recorder: the step that the killed rewind was taking back
   Force force = Force::kNo;
   SymlinkPolicy symlinks = SymlinkPolicy::kReadWrite;
+  Signatures signatures = Signatures::kOutdated;
   const std::unordered_set<ObjectId>* keep =
       nullptr;  // objects that a person changed after a crash
 };

@@ -73,12 +73,13 @@ Change Inverse(Change change) {
   return change;
 }
 
-bool Touches(const PathMap<Expected>& expected, const std::string& path) {
+bool Touches(const StepView& view, const std::string& path) {
+  const PathMap<Expected>& expected = view.expected();
   if (expected.contains(path)) return true;
-  for (std::string_view up = path; !up.empty(); up = ParentOf(up)) {
+  for (std::string_view up = ParentOf(path); !up.empty(); up = ParentOf(up)) {
     // Above it, only what was created, moved or removed as a whole concerns it.
     if (const Expected* found = expected.Find(up);
-        found != nullptr && !found->parent_only && up != path)
+        found != nullptr && found->object != view.InitialAt(up))
       return true;
   }
   auto below = expected.map().lower_bound(path + "/");
@@ -115,6 +116,7 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
                           .recorder = recorder->get(),
                           .force = force,
                           .symlinks = options_.symlinks,
+                          .signatures = source.signatures,
                           .keep = keep};
   Status done = Rewind(input, report);
   if (done.ok()) {
@@ -214,19 +216,25 @@ Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
 
 // --- Rollback.
 
-std::vector<Conflict> LogCore::Conflicts(Way way, const StepRow& row, const StepView& view,
-                                         StepFiles& files, const LaterSteps* later) {
-  std::vector<Conflict> conflicts = FindEdits(*place_, objects_, view, shadows_, later);
-  for (const Barrier& barrier : barriers_) {
-    // A rollback is crossed by what came after it, whatever step that stands behind.
-    const bool between =
-        way == Way::kForth ? barrier.at.ns >= row.close.closed_ns : barrier.after == row.header.id;
-    if (!between) continue;
+// A rollback of a step is crossed by what came right after it, a redo by what came since the rollback.
+bool LogCore::IsCrossed(const Barrier& barrier, const Crossing& crossing) {
+  const StepRow& row = crossing.row;
+  return crossing.way == Way::kForth ? barrier.at.ns >= row.close.closed_ns
+                                     : barrier.after == row.header.id;
+}
+
+std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& files,
+                                         const std::vector<Barrier>& barriers,
+                                         const LaterSteps* later) {
+  const StepView& view = crossing.view;
+  std::vector<Conflict> conflicts = FindEdits(*place_, objects_, view, files, shadows_, later);
+  for (const Barrier& barrier : barriers) {
+    if (!IsCrossed(barrier, crossing)) continue;
     if (barrier.paths.empty())
       conflicts.push_back(
           {ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
     for (const std::string& path : barrier.paths) {
-      if (Touches(view.expected(), path))
+      if (Touches(view, path))
         conflicts.push_back(
             {ConflictKind::kBarrier, path, "was changed from outside after this step"});
     }
@@ -235,6 +243,40 @@ std::vector<Conflict> LogCore::Conflicts(Way way, const StepRow& row, const Step
   for (Conflict& damage : FindDamage(view, files, StepEnd::kClosed))
     conflicts.push_back(std::move(damage));
   return conflicts;
+}
+
+// Paths that the step does not touch are still edited when it has been taken back: for these the barrier stands behind the
+// step before. What it does touch was crossed by force.
+bool LogCore::CrossBarriers(std::vector<Barrier>& barriers, const Crossing& crossing,
+                            std::optional<StepId> older) {
+  bool changed = false;
+  for (Barrier& barrier : barriers) {
+    if (!IsCrossed(barrier, crossing)) continue;
+    changed |= std::erase_if(barrier.paths, [&](const std::string& path) {
+                 return Touches(crossing.view, path);
+               }) > 0;
+    if (barrier.paths.empty() || crossing.way == Way::kForth) continue;
+    changed = true;
+    if (older)
+      barrier.after = *older;
+    else
+      barrier.paths.clear();
+  }
+  return std::erase_if(barriers,
+                       [&](const Barrier& barrier) {
+                         return barrier.paths.empty() && IsCrossed(barrier, crossing);
+                       }) > 0 ||
+         changed;
+}
+
+std::optional<StepId> LogCore::OlderThan(size_t index) const {
+  if (index == 0) return std::nullopt;
+  return steps_[index - 1].header.id;
+}
+
+Status LogCore::PassBarriers(const Crossing& crossing, std::optional<StepId> older) {
+  if (!CrossBarriers(barriers_, crossing, older)) return Ok();
+  return WriteBarriers(frame_->store(), barriers_);
 }
 
 Result<size_t> LogCore::RowsToPop(uint32_t count) const {
@@ -281,6 +323,7 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
     TRY(ReplaceFileAt(frame_->wal(), kTarget,
                       fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle")));
   }
+  const std::vector<Barrier> barriers = barriers_;
   RewindReport report;
   Status status;
   while (status.ok() && steps_.size() != target) {
@@ -293,8 +336,12 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
       back = steps_.size() > start ? RollbackNewest(Force::kYes, ignored)
                                    : RedoNewest(Force::kYes, ignored);
     }
-    if (!back.ok())
+    if (!back.ok()) {
       status = status.error().WithContext("only a part of the steps could be taken back or redone");
+    } else if (several) {
+      barriers_ = barriers;
+      TRY(WriteBarriers(frame_->store(), barriers_));
+    }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
   if (!status.ok()) return status.error();
@@ -331,7 +378,8 @@ Status LogCore::RollbackNewest(Force force, RewindReport& report) {
         fmt::format("step {} was not recorded in full ({}), so it cannot be taken back exactly",
                     row.header.id.value, view.unprotected_why()));
   }
-  auto conflicts = Conflicts(Way::kBack, row, view, *source->files, nullptr);
+  const Crossing crossing{Way::kBack, row, view};
+  auto conflicts = Conflicts(crossing, *source->files, barriers_, nullptr);
   if (!conflicts.empty() && force == Force::kNo) {
     return ConflictError(
         CodeFor(conflicts),
@@ -350,7 +398,7 @@ Status LogCore::RollbackNewest(Force force, RewindReport& report) {
   redo_.push_back(std::move(reversal));
   steps_.pop_back();
   report.steps.push_back(row.header.id);
-  TRY(DropBarriers(row.header.id));
+  TRY(PassBarriers(crossing, OlderThan(steps_.size())));
   ForgetFrozen();
   return DropFolder(frame_->steps(), row.folder, &row.close);
 }
@@ -366,8 +414,10 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
   TRY_ASSIGN(size_t rows, RowsToPop(count));
   RewindReport report;
   LaterSteps later;
+  std::vector<Barrier> barriers = barriers_;
   for (size_t i = 0; i < rows; ++i) {
-    const StepRow& row = steps_[steps_.size() - 1 - i];
+    const size_t index = steps_.size() - 1 - i;
+    const StepRow& row = steps_[index];
     TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), row.folder.c_str()));
     TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
     StepFiles files(std::move(dir));
@@ -375,10 +425,12 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
     if (view.unprotected())
       report.conflicts.push_back(
           {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
-    for (Conflict& conflict : Conflicts(Way::kBack, row, view, files, &later))
+    const Crossing crossing{Way::kBack, row, view};
+    for (Conflict& conflict : Conflicts(crossing, files, barriers, &later))
       report.conflicts.push_back(std::move(conflict));
     for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
     later.Add(view);
+    CrossBarriers(barriers, crossing, OlderThan(index));
   }
   return report;
 }
@@ -402,7 +454,8 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
   const StepRow row = redo_.back();
   TRY_ASSIGN(Source source, Source::Open(frame_->redo(), row.folder));
   source.spare_redo = SpareRedo::kYes;
-  auto conflicts = Conflicts(Way::kForth, row, source.view, *source.files, nullptr);
+  const Crossing crossing{Way::kForth, row, source.view};
+  auto conflicts = Conflicts(crossing, *source.files, barriers_, nullptr);
   if (!conflicts.empty() && force == Force::kNo) {
     return ConflictError(
         CodeFor(conflicts),
@@ -421,10 +474,7 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
   redo_.pop_back();
   objects_.MarkAdopted(steps_.back().header.uid);  // the rewind itself noted what it left
   TRY(objects_.Flush());
-  if (std::erase_if(barriers_, [&](const Barrier& b) { return b.at.ns >= row.close.closed_ns; }) >
-      0) {
-    TRY(WriteBarriers(frame_->store(), barriers_));  // crossed by force
-  }
+  TRY(PassBarriers(crossing, std::nullopt));
   report.steps.push_back(row.header.id);
   ForgetFrozen();
   return DropFolder(frame_->redo(), row.folder, &row.close);
@@ -436,16 +486,19 @@ Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
     return Error(Code::kNotFound, "there are fewer steps to redo than that");
   RewindReport report;
   LaterSteps later;
+  std::vector<Barrier> barriers = barriers_;
   for (uint32_t i = 0; i < count; ++i) {
     const StepRow& row = redo_[redo_.size() - 1 - i];
     TRY_ASSIGN(Fd dir, OpenSubdir(frame_->redo(), row.folder.c_str()));
     TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
     StepFiles files(std::move(dir));
     report.steps.push_back(row.header.id);
-    for (Conflict& conflict : Conflicts(Way::kForth, row, view, files, &later))
+    const Crossing crossing{Way::kForth, row, view};
+    for (Conflict& conflict : Conflicts(crossing, files, barriers, &later))
       report.conflicts.push_back(std::move(conflict));
     for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
     later.Add(view);
+    CrossBarriers(barriers, crossing, std::nullopt);
   }
   return report;
 }
@@ -464,6 +517,7 @@ Result<RewindReport> LogCore::AbortLocked() {
   RewindReport report;
   if (!current()->closed()) TRY(SettleShadows(*current()));
   TRY_ASSIGN(Source source, Source::Open(frame_->wal(), kInProgress));
+  source.signatures = Signatures::kOutdated;
   TRY(NoticeEdits(source.view));
   if (source.view.unprotected())
     report.warnings.push_back("the step was not recorded in full: " +
@@ -557,6 +611,7 @@ Status LogCore::RecoverStep() {
   }
   for (Conflict& damage : FindDamage(view, *source->files, StepEnd::kInterrupted))
     recovery_.rewind.conflicts.push_back(std::move(damage));
+  source->signatures = Signatures::kOutdated;
   StepRow reversal;
   TRY(RunRewind(*source, Force::kYes, &keep, recovery_.rewind, reversal));
   reversal.folder = fmt::format("{}", next_redo_++);

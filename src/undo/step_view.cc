@@ -89,6 +89,7 @@ void StepView::Place(Expected& expected, ObjectId object, bool changed) {
 }
 
 void StepView::NoteChange(std::string_view path, ObjectId object) {
+  changed_.insert(object);
   // What was born in the step got its note when it got its name.
   Expected& expected = IsBorn(object) ? expected_[path] : At(path, object);
   if (expected.object == kNoObject) expected.object = object;
@@ -106,6 +107,7 @@ void StepView::Apply(const MetaRecord& r) {
     expected.parent_only = !expected.changed;
   } else {
     expected.changed = true;
+    changed_.insert(r.object);
     expected.parent_only = false;
   }
 }

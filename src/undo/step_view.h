@@ -107,6 +107,8 @@ class StepView {
   // What had this name before the step (kNoObject: nothing, or the step did not care).
   ObjectId InitialAt(std::string_view path) const;
   bool IsBorn(ObjectId object) const { return born_.contains(object); }
+  // Its content or metadata was touched, under whatever name, or it was born: taking the step back touches it again.
+  bool IsChanged(ObjectId object) const { return changed_.contains(object) || IsBorn(object); }
   // For people. Sizes after the step are known once it is closed.
   std::vector<Change> Changes() const;
   ChangeCounts Counts() const;
@@ -141,6 +143,7 @@ class StepView {
   std::vector<Settled> outcomes_;
   std::unordered_set<uint32_t> dropped_blobs_;
   std::unordered_set<ObjectId> born_;
+  std::unordered_set<ObjectId> changed_;
   std::unordered_map<ObjectId, SizeNote> sizes_;
   std::string unprotected_why_;
   PathMap<Expected> expected_;

@@ -14,6 +14,7 @@
 #include "undo/link_index.h"
 #include "undo/log_core.h"
 #include "undo/looker.h"
+#include "undo/name_trail.h"
 #include "undo/reading.h"
 
 namespace sandglass::undo {
@@ -228,7 +229,7 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
 // somebody's edits. Killed right after the promotion, the next open finds the step unmarked and does this then.
 Status LogCore::AdoptAfterStates(int step_dir) {
   TRY_ASSIGN(JournalView journal, JournalView::Open(step_dir, "journal"));
-  journal.ForEachOf<AfterRecord>([this](const AfterRecord& after) {
+  journal.ForEachOf<AfterRecord>([this](const AfterRecord& after, size_t) {
     objects_.Put(after.object,
                  {after.size, after.mtime_ns, after.ctime_ns, after.mode, after.uid, after.gid});
   });
@@ -314,7 +315,7 @@ void LogCore::WaitForNextTick(int64_t latest_ctime_ns) const {
 Status LogCore::NoticeEdits(const StepView& view) {
   if (steps_.empty()) return Ok();
   std::vector<std::string> paths;
-  view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r) {
+  view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t index) {
     if (r.meta.ctime_ns == Metadata::kSeenBefore) return;
     const auto signature = objects_.Find(r.object);
     const FileStat before{.mode = r.meta.mode,
@@ -323,7 +324,8 @@ Status LogCore::NoticeEdits(const StepView& view) {
                           .size = r.meta.size,
                           .mtime_ns = r.meta.mtime_ns,
                           .ctime_ns = r.meta.ctime_ns};
-    if (signature && !signature->Matches(before)) paths.emplace_back(r.path);
+    if (signature && !signature->Matches(before)) 
+      paths.push_back(PathBefore(view, index, std::string(r.path)));
   });
   if (paths.empty()) return Ok();
   return AddBarrier(std::move(paths));

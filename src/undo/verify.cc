@@ -10,31 +10,37 @@
 
 #include "base/beneath.h"
 #include "base/rel_path.h"
+#include "undo/link_index.h"
 #include "undo/looker.h"
 
 namespace sandglass::undo {
 namespace {
 
-std::optional<Conflict> Compare(const ObjectsTable& objects, const StepView& view,
-                                const Shadows& shadows, const std::string& path,
-                                const Expected& expected, const std::optional<Found>& found) {
+// Does the object that the step left have the name?
+std::optional<Conflict> CompareName(const ObjectsTable& objects, const StepView& view,
+                                    const std::string& path, const Expected& expected,
+                                    std::optional<ObjectId> found) {
   if (expected.object == kNoObject) {
     if (!found || view.InitialAt(path) == kNoObject) return std::nullopt;
     return Conflict{ConflictKind::kOccupied, path, "has been created since"};
   }
-  const ObjectId object = objects.Current(expected.object);
   if (!found) return Conflict{ConflictKind::kMissing, path, "has been removed since"};
-  if (found->id != object)
+  if (objects.Current(*found) != objects.Current(expected.object))
     return Conflict{ConflictKind::kReplaced, path, "has been replaced since"};
+  return std::nullopt;
+}
+
+// Does it look as the step left it, if taking the step back would change it?
+std::optional<Conflict> CompareState(const ObjectsTable& objects, const StepView& view,
+                                     const Shadows& shadows, const std::string& path,
+                                     const Expected& expected, const Found& found) {
   if (expected.parent_only || !(expected.changed || view.IsBorn(expected.object)))
     return std::nullopt;
-  if (shadows.Has(object))
+  if (shadows.Has(found.id))
     return Conflict{ConflictKind::kBusy, path, "a running process has it open for writing"};
-  const auto signature = objects.Find(object);
-  if (signature && !signature->Matches(found->stat)) {
-    return Conflict{ConflictKind::kEdited, path, "has been changed since"};
-  }
-  return std::nullopt;
+  const auto signature = objects.Find(found.id);
+  if (!signature || signature->Matches(found.stat)) return std::nullopt;
+  return Conflict{ConflictKind::kEdited, path, "has been changed since"};
 }
 
 std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
@@ -101,10 +107,46 @@ std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, Obje
                   "what was kept of it has been changed in the store"};
 }
 
+// An anchor of the step: what has been kept of which object that lost the name `path`.
+struct AnchorAt {
+  std::string path;
+  SlotId slot;
+  ObjectId object;
+};
+
+std::optional<AnchorAt> AnchorOf(const StepView& view, const Record& record) {
+  if (const auto* r = std::get_if<RemoveRecord>(&record);
+      r != nullptr && r->kept == Kept::kAnchor && !view.Outcome(r->seq).failed())
+    return AnchorAt{JoinPath(r->at.dir, r->at.name), r->anchor, r->object};
+  if (const auto* r = std::get_if<RenameRecord>(&record);
+      r != nullptr && r->target_kept == Kept::kAnchor && !view.Outcome(r->seq).failed())
+    return AnchorAt{JoinPath(r->to.dir, r->to.name), r->anchor, r->target};
+  if (const auto* r = std::get_if<ReplaceRecord>(&record);
+      r != nullptr && !view.Outcome(r->seq).failed())
+    return AnchorAt{JoinPath(r->at.dir, r->at.name), r->anchor, r->old_object};
+  return std::nullopt;
+}
+
+// The step changed an object and took the name that it did so under, but the object lives on under names that the step never saw.
+std::optional<Conflict> CheckOtherNames(const Place& place, const ObjectsTable& objects,
+                                        const AnchorAt& anchor, StepFiles& files) {
+  auto anchors = files.Anchors();
+  if (!anchors.ok()) return std::nullopt;  // damage, which is another question
+  auto stat = StatAt(*anchors, AnchorName(anchor.slot).c_str());
+  if (!stat.ok() || stat->nlink < 2) return std::nullopt;
+  const auto signature = objects.Find(objects.Current(anchor.object));
+  if (!signature || signature->Matches(*stat)) return std::nullopt;
+  auto object = OpenObjectAt(place.identifier, *anchors, AnchorName(anchor.slot).c_str());
+  if (!object.ok()) return std::nullopt;
+  const auto path = LinkIndex(place).Find(object->id);
+  if (!path) return std::nullopt;  // only other steps keep it
+  return Conflict{ConflictKind::kEdited, *path, "has been changed since, under this name"};
+}
+
 }  // namespace
 
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
-                                const StepView& view, const Shadows& shadows,
+                                const StepView& view, StepFiles& files, const Shadows& shadows,
                                 const LaterSteps* later) {
   std::vector<Conflict> conflicts;
 #ifdef SANDGLASS_MUTANT_no_conflict_check
@@ -112,36 +154,36 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
 #endif
   Looker looker(place);
   for (const auto& [path, expected] : view.expected().map()) {
-    if (later != nullptr && later->Hides(path)) {
-      const ObjectId* before = later->before.Find(path);
-      const bool replaced = before != nullptr && expected.object != kNoObject &&
-                            *before != kNoObject &&
-                            objects.Current(*before) != objects.Current(expected.object);
-      if (replaced)
-        conflicts.push_back(
-            {ConflictKind::kReplaced, path, "had been replaced before a later step"});
-      continue;
-    }
-    const auto found = looker.At(path);
-    if (looker.denied()) continue;  // in a folder that the step itself closed to us
-    auto conflict = Compare(objects, view, shadows, path, expected, found);
+    const NameTrail::End end =
+        later == nullptr ? NameTrail::End{.path = path, .object = {}} : later->Follow(path);
+    const bool here = end.kind == NameTrail::End::Kind::kHere;
+    const auto found = here ? looker.At(end.path) : std::nullopt;
+    if (here && looker.denied()) continue;  // in a folder that the step itself closed to us
+    std::optional<ObjectId> object;
+    if (found) object = found->id;
+    if (end.kind == NameTrail::End::Kind::kGone) object = end.object;
+    auto conflict = CompareName(objects, view, path, expected, object);
+    if (!conflict && found && expected.object != kNoObject)
+      conflict = CompareState(objects, view, shadows, path, expected, *found);
+    if (conflict) conflicts.push_back(std::move(*conflict));
+  }
+  for (size_t i = 0; i < view.journal().size(); ++i) {
+    auto record = view.journal().At(i);
+    const auto anchor = record.ok() ? AnchorOf(view, *record) : std::nullopt;
+    if (!anchor || !view.IsChanged(anchor->object)) continue;
+    auto conflict = CheckOtherNames(place, objects, *anchor, files);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
   return conflicts;
 }
 
-bool LaterSteps::Hides(std::string_view path) const {
-  for (std::string_view up = path;; up = ParentOf(up)) {
-    if (before.contains(up)) return true;
-    if (up.empty()) return false;
+NameTrail::End LaterSteps::Follow(std::string_view path) const {
+  NameTrail::End end{.path = std::string(path), .object = {}};
+  for (auto trail = trails_.rbegin(); trail != trails_.rend(); ++trail) {
+    end = trail->Follow(end.path);
+    if (end.kind != NameTrail::End::Kind::kHere) break;
   }
-}
-
-void LaterSteps::Add(const StepView& view) {
-  for (const auto& [path, expected] : view.expected().map()) {
-    if (!expected.parent_only || view.InitialAt(path) != expected.object)
-      before[path] = view.InitialAt(path);
-  }
+  return end;
 }
 
 std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end) {
@@ -161,21 +203,8 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
     if (!record.ok()) continue;
     if (const auto* content = std::get_if<ContentRecord>(&*record)) {
       if (!view.IsDropped(*content)) note(CheckContent(*content, files));
-    } else if (const auto* remove = std::get_if<RemoveRecord>(&*record)) {
-      if (remove->kept == Kept::kAnchor && !view.Outcome(remove->seq).failed()) {
-        note(CheckAnchor(JoinPath(remove->at.dir, remove->at.name), remove->anchor, remove->object,
-                         untouched, files));
-      }
-    } else if (const auto* rename = std::get_if<RenameRecord>(&*record)) {
-      if (rename->target_kept == Kept::kAnchor && !view.Outcome(rename->seq).failed()) {
-        note(CheckAnchor(JoinPath(rename->to.dir, rename->to.name), rename->anchor, rename->target,
-                         untouched, files));
-      }
-    } else if (const auto* replace = std::get_if<ReplaceRecord>(&*record)) {
-      if (!view.Outcome(replace->seq).failed()) {
-        note(CheckAnchor(JoinPath(replace->at.dir, replace->at.name), replace->anchor,
-                         replace->old_object, untouched, files));
-      }
+    } else if (const auto anchor = AnchorOf(view, *record)) {
+      note(CheckAnchor(anchor->path, anchor->slot, anchor->object, untouched, files));
     }
   }
   return conflicts;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "undo/name_trail.h"
 #include "undo/objects_table.h"
 #include "undo/place.h"
 #include "undo/shadows.h"
@@ -13,17 +14,21 @@
 
 namespace sandglass::undo {
 
-// What newer steps, about to be taken back first, found at the paths that they touched: the disk does not show it any more.
-struct LaterSteps {
-  PathMap<ObjectId> before;
+// Newer steps that would be taken back first: the disk shows names as these left them.
+class LaterSteps {
+ public:
+  // Newest first.
+  void Add(const StepView& view) { trails_.emplace_back(view); }
+  // What became of a path from before all of them.
+  NameTrail::End Follow(std::string_view path) const;
 
-  void Add(const StepView& view);
-  bool Hides(std::string_view path) const;  // itself, or a folder above it
+ private:
+  std::vector<NameTrail> trails_;
 };
 
 // Where the project differs from what the step left behind, path by path: someone else's edits.
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
-                                const StepView& view, const Shadows& shadows,
+                                const StepView& view, StepFiles& files, const Shadows& shadows,
                                 const LaterSteps* later = nullptr);
 
 // What the step kept and can no longer give back: missing files, failed checksums.

@@ -180,6 +180,12 @@ TEST_F(UndoBarrier, ABarrierBeneathAChangedDirectoryBlocks) {
   ExpectTree(before);
 }
 
+TEST_F(UndoBarrier, ABarrierBeneathAFolderThatOnlyGotAnotherModeDoesNotBlock) {
+  InStep([&] { EXPECT_OK(ops().Chmod("src", 0700)); });
+  Note({"src/main.rs"});
+  EXPECT_OK(log().Rollback(1));
+}
+
 TEST_F(UndoBarrier, ABarrierWithoutPathsBlocksEverything) {
   OverwriteInStep("small.txt", "1");
   Note({});

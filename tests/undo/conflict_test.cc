@@ -218,6 +218,97 @@ TEST_F(UndoConflict, AnEditBetweenTwoStepsOnDifferentFilesBlocksNothingElse) {
   EXPECT_EQ(Content("medium.txt"), "person");
 }
 
+TEST_F(UndoConflict, AStepInBetweenThatTouchesSomethingElseDoesNotHideAnEdit) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "step 1")); });
+  workspace().WriteFile("small.txt", "person");
+  InStep([&] { EXPECT_OK(ops().Overwrite("run.sh", "step 2")); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "step 3")); });
+  ExpectRefusedFor("small.txt", 3);
+  RollBack(2);
+  EXPECT_EQ(Content("small.txt"), "person");
+  ExpectRefusedFor("small.txt", 1);
+}
+
+TEST_F(UndoConflict, ADeletionBeforeALaterStepThatTookTheNameIsPlannedAsMissing) {
+  InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "step 1")); });
+  TreeBuilder(workspace().project()).Remove("new.txt");
+  InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "step 2")); });
+  ExpectRefused({"missing new.txt"}, 2);
+}
+
+TEST_F(UndoConflict, AnEditIsNamedByThePathThatItHadBeforeALaterStepMovedItsFolder) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("src/main.rs", "step 1")); });
+  workspace().WriteFile("src/main.rs", "person");
+  InStep([&] {
+    EXPECT_OK(ops().Rename("src", "moved"));
+    EXPECT_OK(ops().Overwrite("moved/main.rs", "step 2"));
+  });
+  ExpectRefusedFor("src/main.rs", 2);
+}
+
+TEST_F(UndoConflict, AReplacementIsPlannedThroughALaterRenameOfItsFolder) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("src/main.rs", "step 1")); });
+  ReplaceFile("src/main.rs", "person");
+  InStep([&] { EXPECT_OK(ops().Rename("src", "moved")); });
+  ExpectRefused({"replaced src/main.rs"}, 2);
+}
+
+// Several names, and changes of names only.
+
+TEST_F(UndoConflict, AnEditUnderANameThatTheStepNeverSawIsFound) {
+  InStep([&] { EXPECT_OK(ops().Link("small.txt", "other.txt")); });
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
+    EXPECT_OK(ops().Unlink("small.txt"));
+  });
+  workspace().WriteFile("other.txt", "by a person");
+  ExpectRefused({"edited other.txt"});
+}
+
+TEST_F(UndoConflict, ARewindOfOneOfSeveralNamesIsNoEditUnderTheOthers) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] { EXPECT_OK(ops().Link("small.txt", "other.txt")); });
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "step 2"));
+    EXPECT_OK(ops().Unlink("small.txt"));
+  });
+  InStep([&] { EXPECT_OK(ops().Overwrite("other.txt", "step 3")); });
+  const TreeSnapshot after = Snapshot();
+  RollBack(3);
+  ExpectTree(before);
+  RedoSteps(3);
+  ExpectTree(after);
+  RollBack(3);
+  ExpectTree(before);
+}
+
+TEST_F(UndoConflict, AnEditOfAFileThatWasOnlyRenamedSurvivesTheRollback) {
+  InStep([&] { EXPECT_OK(ops().Rename("small.txt", "renamed.txt")); });
+  workspace().WriteFile("renamed.txt", "person");
+  TreeBuilder(workspace().project()).Mode("renamed.txt", 0600);
+  const struct stat edited = StatOf("renamed.txt");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "person");
+  EXPECT_EQ(StatOf("small.txt").st_mode, edited.st_mode);
+  EXPECT_EQ(StatOf("small.txt").st_mtim.tv_nsec, edited.st_mtim.tv_nsec);
+}
+
+TEST_F(UndoConflict, AnEditOfARenamedFileStillBlocksTheOlderStepThatChangedIt) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "step 1")); });
+  InStep([&] { EXPECT_OK(ops().Rename("small.txt", "renamed.txt")); });
+  workspace().WriteFile("renamed.txt", "person");
+  RollBack();
+  ExpectRefusedFor("small.txt");
+}
+
+TEST_F(UndoConflict, AChmodOfAFolderInWhichNamesChangedSurvivesTheRollback) {
+  InStep([&] { EXPECT_OK(ops().WriteNew("src/new.txt", "step")); });
+  TreeBuilder(workspace().project()).Mode("src", 0750);
+  RollBack();
+  EXPECT_FALSE(workspace().Exists("src/new.txt"));
+  EXPECT_EQ(StatOf("src").st_mode & 07777, 0750u);
+}
+
 // Force.
 
 TEST_F(UndoConflict, ForceOverwritesAnEditAndSaysSo) {

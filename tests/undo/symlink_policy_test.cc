@@ -181,7 +181,7 @@ class UndoSymlinkContainment : public UndoSymlinks {
     EXPECT_EQ(st.st_atim.tv_sec, 1000) << "someone read it";
     EXPECT_TREE_EQ(outside_before_, Must(TreeSnapshot::Capture(outside_)));
   }
-  bool StoreHoldsTheSecret() const {
+  bool StoreHoldsTheSecret() {
     log().WaitForBackground();  // what is being deleted must not be looked at
     for (const std::string& path : FilesBelow(workspace().store())) {
       const Fd file(MustCall(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open " + path));
