@@ -152,6 +152,10 @@ class LogCore {
                    RewindReport& report, StepRow& reversal) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
   Status EnsureSettled() REQUIRES(lifecycle_);
+  // Everything that happened so far belongs to a closed step: the same for a plan as for the deed. kBusy: one is open.
+  Status SettleForRewind() REQUIRES(lifecycle_);
+  // What a rewind did to objects with live writers is not those writers' doing.
+  Status RenewShadows() REQUIRES(lifecycle_);
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
   Result<RewindReport> Travel(size_t target, Force force) REQUIRES(lifecycle_);

@@ -78,10 +78,21 @@ Status ObjectsTable::Load(int store_fd) {
   store_ = Fd(::fcntl(store_fd, F_DUPFD_CLOEXEC, 0));
   file_ = Fd(::openat(store_fd, kFileName, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file_.valid()) return Error::FromErrno(errno, "open object table");
+  return ReadEntries(file_.get());
+}
+
+Status ObjectsTable::LoadToRead(int store_fd) {
+  const Fd file(::openat(store_fd, kFileName, O_RDONLY | O_CLOEXEC));
+  if (!file.valid() && errno == ENOENT) return Ok();
+  if (!file.valid()) return Error::FromErrno(errno, "open object table");
+  return ReadEntries(file.get());
+}
+
+Status ObjectsTable::ReadEntries(int file) {
   struct stat info{};
-  if (::fstat(file_.get(), &info) != 0) return Error::FromErrno(errno, "stat object table");
+  if (::fstat(file, &info) != 0) return Error::FromErrno(errno, "stat object table");
   Bytes bytes(static_cast<size_t>(info.st_size));
-  TRY_ASSIGN(size_t got, PReadFully(file_.get(), bytes, 0));
+  TRY_ASSIGN(size_t got, PReadFully(file, bytes, 0));
   MutexLock lock(mutex_);
   const size_t count = got / sizeof(Entry);
   signatures_.reserve(count);

@@ -35,6 +35,8 @@ class ObjectsTable {
   ObjectsTable() = default;
   // Reads `objects` of the store; a torn tail is dropped, damaged entries are passed over.
   Status Load(int store_fd);
+  // The same for who does not own the store: nothing may be put into the table. An empty one if the store has none yet.
+  Status LoadToRead(int store_fd);
 
   // The object that `recorded` is today.
   ObjectId Current(ObjectId recorded) const;
@@ -57,6 +59,7 @@ class ObjectsTable {
 
  private:
   struct Entry;
+  Status ReadEntries(int file);
   Status AppendLocked() REQUIRES(mutex_);
 
   Fd store_;

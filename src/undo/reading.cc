@@ -218,123 +218,83 @@ Result<PastReader> PastReader::Since(const Place& place, StepId step, size_t ski
   if (first == rows.end())
     return Error(Code::kNotFound, fmt::format("there is no step {} in the history", step.value));
   PastReader reader(place);
+  TRY(reader.objects_->LoadToRead(place.store.get()));
   for (auto row = first + static_cast<ptrdiff_t>(skip); row != rows.end(); ++row) {
     TRY_ASSIGN(Fd dir, OpenSubdir(folder.get(), row->folder.c_str()));
     TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
-    reader.steps_.push_back(
-        {std::make_unique<StepFiles>(std::move(dir)), std::make_unique<StepView>(std::move(view))});
+    NameTrail trail(view);
+    reader.steps_.push_back({std::make_unique<StepFiles>(std::move(dir)),
+                             std::make_unique<StepView>(std::move(view)), std::move(trail)});
+    reader.IndexPreimages(reader.steps_.size() - 1);
   }
   return reader;
 }
 
+void PastReader::IndexPreimages(size_t step) {
+  const JournalView& journal = steps_[step].view->journal();
+  for (size_t i = 0; i < journal.size(); ++i) {
+    auto record = journal.At(i);
+    if (!record.ok()) continue;
+    if (const auto* meta = std::get_if<MetaRecord>(&*record))
+      preimages_[objects_->Current(meta->object)].push_back({step, i});
+    if (const auto* content = std::get_if<ContentRecord>(&*record))
+      preimages_[objects_->Current(content->object)].push_back({step, i});
+  }
+}
+
 // Files that changed under another of their names.
 std::vector<std::string> PastReader::LinksBelow(std::string_view prefix) const {
-  std::unordered_set<ObjectId> touched;
-  for (const Step& step : steps_) {
-    for (size_t i = 0; i < step.view->journal().size(); ++i) {
-      auto record = step.view->journal().At(i);
-      if (!record.ok()) continue;
-      if (const auto* meta = std::get_if<MetaRecord>(&*record);
-          meta != nullptr && !S_ISDIR(meta->meta.mode))
-        touched.insert(meta->object);
-    }
-  }
   std::vector<std::string> paths;
   auto fd = OpenBeneath(place_->root.get(), prefix, O_PATH | O_NOFOLLOW);
   if (!fd.ok()) return paths;
   auto object = OpenObjectFd(place_->identifier, fd->get());
   if (!object.ok()) return paths;
   if (!object->stat.IsDirectory()) {
-    if (object->stat.nlink > 1 && touched.contains(object->id)) paths.emplace_back(prefix);
+    if (object->stat.nlink > 1 && preimages_.contains(object->id)) paths.emplace_back(prefix);
     return paths;
   }
   LinkIndex index(*place_);
   index.ForEachLinkBelow(fd->get(), std::string(prefix), [&](ObjectId id, const std::string& path) {
-    if (touched.contains(id)) paths.push_back(path);
+    if (preimages_.contains(id)) paths.push_back(path);
   });
   return paths;
 }
 
-namespace {
-
-// Follows what had a path, forwards through the records, until it is gone or the present is reached.
-struct Fate {
-  enum class Kind : uint8_t { kHere, kAbsent, kAnchored, kContent } kind = Kind::kHere;
-  std::string path;  // where it is now
-  ObjectId object;   // if any record told
-  size_t step = 0;   // in which step it went
-  SlotId anchor{};
-};
-
-bool MovedAlong(std::string& path, const std::string& from, const std::string& to) {
-  if (!IsBeneath(path, from)) return false;
-  path = path.size() == from.size() ? to
-                                    : JoinPath(to, std::string_view(path).substr(from.size() + 1));
-  return true;
-}
-
-void Gone(Fate& fate, size_t step, ObjectId object, Kept kept, SlotId anchor) {
-  fate.kind = kept == Kept::kAnchor ? Fate::Kind::kAnchored : Fate::Kind::kContent;
-  fate.step = step;
-  fate.object = object;
-  fate.anchor = anchor;
-}
-
-// True: the fate is decided.
-bool Follow(Fate& fate, const Record& record, const StepView& view, size_t step) {
-  if (const auto* r = std::get_if<MetaRecord>(&record)) {
-    if (r->path == fate.path && fate.object == kNoObject) fate.object = r->object;
-    return false;
+PastReader::Fate PastReader::FateOf(const std::string& path) const {
+  Fate fate{.end = {.path = path, .object = {}}, .object = {}};
+  for (size_t s = 0; s < steps_.size() && fate.end.kind == NameTrail::End::Kind::kHere; ++s) {
+    fate.step = s;
+    fate.end = steps_[s].trail.Follow(fate.end.path);
+    const Expected* left = steps_[s].view->expected().Find(fate.end.path);
+    if (fate.end.kind == NameTrail::End::Kind::kHere && left != nullptr)
+      fate.object = objects_->Current(left->object);
   }
-  if (const auto* r = std::get_if<CreateRecord>(&record)) {
-    // Neither it nor anything below it was there before.
-    if (view.Outcome(r->seq).failed() || !IsBeneath(fate.path, JoinPath(r->at.dir, r->at.name)))
-      return false;
-    fate.kind = Fate::Kind::kAbsent;
-    return true;
-  }
-  if (const auto* r = std::get_if<RemoveRecord>(&record)) {
-    if (view.Outcome(r->seq).failed() || JoinPath(r->at.dir, r->at.name) != fate.path) return false;
-    Gone(fate, step, r->object, r->kept, r->anchor);
-    return true;
-  }
-  if (const auto* r = std::get_if<ReplaceRecord>(&record)) {
-    if (view.Outcome(r->seq).failed() || JoinPath(r->at.dir, r->at.name) != fate.path) return false;
-    Gone(fate, step, r->old_object, Kept::kAnchor, r->anchor);
-    return true;
-  }
-  if (const auto* r = std::get_if<RenameRecord>(&record)) {
-    if (view.Outcome(r->seq).failed()) return false;
-    const std::string from = JoinPath(r->from.dir, r->from.name),
-                      to = JoinPath(r->to.dir, r->to.name);
-    if (MovedAlong(fate.path, from, to)) return false;
-    if (r->exchange != 0) {
-      MovedAlong(fate.path, to, from);
-      return false;
-    }
-    if (!IsBeneath(fate.path, to)) return false;
-    if (r->target == kNoObject || fate.path != to) {
-      fate.kind = Fate::Kind::kAbsent;
-    } else {
-      Gone(fate, step, r->target, r->target_kept, r->anchor);
-    }
-    return true;
-  }
-  return false;
-}
-
-template <class Steps>
-Fate FateOf(const Steps& steps, const std::string& path) {
-  Fate fate{.path = path};
-  for (size_t s = 0; s < steps.size(); ++s) {
-    const StepView& view = *steps[s].view;
-    for (size_t i = 0; i < view.journal().size(); ++i) {
-      auto record = view.journal().At(i);
-      if (record.ok() && Follow(fate, *record, view, s)) return fate;
-    }
-  }
+  if (fate.end.kind == NameTrail::End::Kind::kGone)
+    fate.object = objects_->Current(fate.end.object);
   return fate;
 }
+
+std::optional<std::string> PastReader::Back(size_t end, std::string path) const {
+  std::optional<std::string> at = std::move(path);
+  while (at && end-- > 0) at = steps_[end].trail.Back(*at);
+  return at;
+}
+
+std::optional<std::string> PastReader::Forth(size_t begin, std::string path) const {
+  for (size_t s = begin; s < steps_.size(); ++s) {
+    NameTrail::End end = steps_[s].trail.Follow(path);
+    if (end.kind != NameTrail::End::Kind::kHere) return std::nullopt;
+    path = std::move(end.path);
+  }
+  return path;
+}
+
+bool PastReader::MovedHere(const std::string& path) const {
+  const auto then = Back(steps_.size(), path);
+  return then && *then != path && Forth(0, *then) == path;
+}
+
+namespace {
 
 Result<std::string> ReadWhole(int fd, uint64_t max_bytes) {
   TRY_ASSIGN(FileStat stat, StatFd(fd));
@@ -370,85 +330,97 @@ Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, u
 
 }  // namespace
 
+// Names of all steps, as they were then and as they are now: both may have to become something else.
 void PastReader::AddTouched(std::string_view prefix, std::set<std::string>& paths) const {
-  for (const Step& step : steps_) {
+  const auto add = [&](std::optional<std::string> path) {
+    if (path && IsBeneath(*path, prefix)) paths.insert(std::move(*path));
+  };
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    step.trail.ForEachOld([&](const std::string& path) { add(Back(s, path)); });
+    step.trail.ForEachNew([&](const std::string& path) { add(Forth(s + 1, path)); });
     for (const auto& [path, expected] : step.view->expected().map()) {
-      if (IsBeneath(path, prefix)) paths.insert(path);
-    }
-    for (const auto& [path, object] : step.view->buried()) {
-      if (IsBeneath(path, prefix)) paths.insert(path);
+      if (expected.object != kNoObject) add(Back(s + 1, path));
     }
   }
 }
 
-// What is below a folder that has another name now had a path below the old name then.
+// What is below a folder that has another name now had a path below the old name then; and what is below one that came from
+// elsewhere came along.
 void PastReader::AddMoved(std::set<std::string>& paths) const {
   std::vector<std::string> work(paths.begin(), paths.end());
+  const auto add = [&](std::string path) {
+    if (paths.insert(path).second) work.push_back(std::move(path));
+  };
+  const auto names_in = [&](const std::string& path) {
+    auto folder = OpenBeneath(place_->root.get(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    return folder.ok() ? ListNames(folder->get()) : std::vector<std::string>();
+  };
   while (!work.empty()) {
     const std::string path = std::move(work.back());
     work.pop_back();
-    const Fate fate = FateOf(steps_, path);
-    if (fate.kind != Fate::Kind::kHere || fate.path == path) continue;
-    auto folder = OpenBeneath(place_->root.get(), fate.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (!folder.ok()) continue;
-    for (const std::string& name : ListNames(folder->get())) {
-      std::string below = JoinPath(path, name);
-      if (paths.insert(below).second) work.push_back(std::move(below));
+    if (const auto now = Forth(0, path); now && *now != path) {
+      for (const std::string& name : names_in(*now)) {
+        if (Back(steps_.size(), JoinPath(*now, name)) == JoinPath(path, name))
+          add(JoinPath(path, name));
+      }
     }
+    if (!MovedHere(path)) continue;
+    for (const std::string& name : names_in(path)) add(JoinPath(path, name));
   }
 }
 
 std::vector<std::string> PastReader::ChangedBelow(std::string_view prefix) const {
   std::set<std::string> paths;
+  const std::string top(prefix);
   AddTouched(prefix, paths);
   for (std::string& path : LinksBelow(prefix)) paths.insert(std::move(path));
-  const Fate fate = FateOf(steps_, std::string(prefix));
-  if (fate.kind != Fate::Kind::kHere || fate.path != prefix)
-    paths.emplace(prefix);  // by way of a folder above
+  if (Forth(0, top) != top || Back(steps_.size(), top) != top)
+    paths.insert(top);  // by way of a folder above
   AddMoved(paths);
   return {paths.begin(), paths.end()};
 }
 
+// Backwards from now to the moment that was asked for. Also what lost a name long ago: it may have changed later under others.
+Status PastReader::Unwind(ObjectId object, uint64_t max_bytes, PastState& state) const {
+  const auto found = preimages_.find(object);
+  if (found == preimages_.end()) return Ok();
+  for (auto at = found->second.rbegin(); at != found->second.rend(); ++at) {
+    const Step& step = steps_[at->step];
+    auto record = step.view->journal().At(at->record);
+    if (!record.ok()) continue;
+    if (const auto* meta = std::get_if<MetaRecord>(&*record); meta != nullptr && !meta->names_only())
+      state.meta = meta->meta;
+    const auto* content = std::get_if<ContentRecord>(&*record);
+    if (content == nullptr || step.view->IsDropped(*content)) continue;
+    TRY(Unwrite(state.content, *content, *step.files, max_bytes));
+  }
+  return Ok();
+}
+
 Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) const {
-  Fate fate = FateOf(steps_, path);
-  if (fate.kind == Fate::Kind::kAbsent) return PastState{};
+  Fate fate = FateOf(path);
+  if (fate.end.kind == NameTrail::End::Kind::kNever) return PastState{};
   PastState state{.kind = PastState::Kind::kPresent, .meta = {}, .content = {}};
-  Fd source;
-  if (fate.kind == Fate::Kind::kAnchored) {
-    TRY_ASSIGN(int anchors, steps_[fate.step].files->Anchors());
-    TRY_ASSIGN(OpenObject object,
-               OpenObjectAt(place_->identifier, anchors, AnchorName(fate.anchor).c_str()));
-    TRY_ASSIGN(state.meta, CaptureMetadata(object));
-    source = std::move(object.fd);
-  } else if (fate.kind == Fate::Kind::kHere) {
-    auto fd = OpenBeneath(place_->root.get(), fate.path, O_PATH | O_NOFOLLOW);
+  std::optional<OpenObject> source;
+  if (fate.end.kind == NameTrail::End::Kind::kHere) {
+    auto fd = OpenBeneath(place_->root.get(), fate.end.path, O_PATH | O_NOFOLLOW);
     if (!fd.ok() && fd.error().code() == Code::kNotFound) return PastState{};
     if (!fd.ok()) return fd.error();
-    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, fd->get()));
-    TRY_ASSIGN(state.meta, CaptureMetadata(object));
-    if (fate.object == kNoObject) fate.object = object.id;
-    source = std::move(object.fd);
+    TRY_ASSIGN(source, OpenObjectFd(place_->identifier, fd->get()));
+    if (fate.object == kNoObject) fate.object = source->id;
+  } else if (fate.end.kept == Kept::kAnchor) {
+    TRY_ASSIGN(int anchors, steps_[fate.step].files->Anchors());
+    TRY_ASSIGN(source,
+               OpenObjectAt(place_->identifier, anchors, AnchorName(fate.end.anchor).c_str()));
   }
-  if (source.valid() && S_ISREG(state.meta.mode)) {
-    TRY_ASSIGN(state.content, ReadWhole(source.get(), max_bytes));
-  }
-  // Backwards from there to the moment that was asked for.
-  const size_t last = fate.kind == Fate::Kind::kHere ? steps_.size() : fate.step + 1;
-  for (size_t s = last; s-- > 0;) {
-    const StepView& view = *steps_[s].view;
-    for (size_t i = view.journal().size(); i-- > 0;) {
-      auto record = view.journal().At(i);
-      if (!record.ok()) continue;
-      if (const auto* meta = std::get_if<MetaRecord>(&*record);
-          meta != nullptr && meta->object == fate.object && !meta->names_only()) {
-        state.meta = meta->meta;
-      }
-      const auto* content = std::get_if<ContentRecord>(&*record);
-      if (content == nullptr || content->object != fate.object || view.IsDropped(*content))
-        continue;
-      TRY(Unwrite(state.content, *content, *steps_[s].files, max_bytes));
+  if (source) {
+    TRY_ASSIGN(state.meta, CaptureMetadata(*source));
+    if (S_ISREG(state.meta.mode)) {
+      TRY_ASSIGN(state.content, ReadWhole(source->fd.get(), max_bytes));
     }
   }
+  TRY(Unwind(fate.object, max_bytes, state));
   return state;
 }
 

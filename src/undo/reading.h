@@ -3,6 +3,8 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -11,6 +13,8 @@
 
 #include "base/result.h"
 #include "undo/metadata.h"
+#include "undo/name_trail.h"
+#include "undo/objects_table.h"
 #include "undo/place.h"
 #include "undo/step_files.h"
 #include "undo/step_view.h"
@@ -54,16 +58,38 @@ class PastReader {
   struct Step {
     std::unique_ptr<StepFiles> files;
     std::unique_ptr<StepView> view;
+    NameTrail trail;
+  };
+  struct RecordAt {
+    size_t step, record;
+  };
+  // What became of what had a path then.
+  struct Fate {
+    NameTrail::End end;
+    size_t step = 0;  // in which step it went
+    ObjectId object;  // as it is known today, if any record told
   };
   explicit PastReader(const Place& place) : place_(&place) {}
   static Result<PastReader> Since(const Place& place, StepId step, size_t skip);
 
+  void IndexPreimages(size_t step);
+  Fate FateOf(const std::string& path) const;
+  // The path that the name `path` of before the step number `end` had then; nullopt: it is newer.
+  std::optional<std::string> Back(size_t end, std::string path) const;
+  // The present path of a name of after the step number `begin - 1`; nullopt: it is gone.
+  std::optional<std::string> Forth(size_t begin, std::string path) const;
+  // Does what has this path now come from elsewhere?
+  bool MovedHere(const std::string& path) const;
   void AddTouched(std::string_view prefix, std::set<std::string>& paths) const;
   void AddMoved(std::set<std::string>& paths) const;
   std::vector<std::string> LinksBelow(std::string_view prefix) const;
+  Status Unwind(ObjectId object, uint64_t max_bytes, PastState& state) const;
 
   const Place* place_;
+  std::unique_ptr<ObjectsTable> objects_ = std::make_unique<ObjectsTable>();
   std::vector<Step> steps_;  // oldest first
+  std::unordered_map<ObjectId, std::vector<RecordAt>>
+      preimages_;  // by today's object, oldest first
 };
 
 }  // namespace sandglass::undo

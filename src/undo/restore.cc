@@ -20,6 +20,26 @@ namespace {
 
 constexpr uint64_t kMaxRestoreBytes = 4ull << 30;
 
+// New objects inherit flags from their folder, and from a symlink or a special file nobody can take them again: so the folder
+// has none for that moment.
+class FlaglessFolder {
+ public:
+  explicit FlaglessFolder(int dir_fd)
+      : fd_(::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    auto flags = fd_.valid() ? ReadFlags(fd_.get()) : Result<uint32_t>(0u);
+    if (flags.ok() && *flags != 0 && WriteFlags(fd_.get(), 0).ok()) flags_ = *flags;
+  }
+  ~FlaglessFolder() {
+    if (flags_ != 0) (void)WriteFlags(fd_.get(), flags_);
+  }
+  FlaglessFolder(const FlaglessFolder&) = delete;
+  FlaglessFolder& operator=(const FlaglessFolder&) = delete;
+
+ private:
+  Fd fd_;
+  uint32_t flags_ = 0;
+};
+
 // Makes paths what they were, through the interceptor like any other change.
 class Restorer {
  public:
@@ -28,7 +48,10 @@ class Restorer {
 
   Status Make(const std::string& path, const PastState& want) {
     if (path.empty()) return ApplyMeta(path, want.meta);
-    TRY(OpenParent(path));
+    Status parent = OpenParent(path);
+    if (!parent.ok() && want.kind == PastState::Kind::kAbsent && !CanHold(parent.error()))
+      return Ok();
+    TRY(std::move(parent));
     auto now = OpenObjectAt(place_.identifier, dir_.get(), name_.c_str());
     if (!now.ok() && now.error().code() != Code::kNotFound) return now.error();
     if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(path, *now) : Ok();
@@ -54,6 +77,11 @@ class Restorer {
   }
 
  private:
+  // Nothing is below a folder that is not there.
+  static bool CanHold(const Error& error) {
+    return error.code() != Code::kNotFound && error.sys_errno() != ENOTDIR &&
+           error.sys_errno() != ELOOP;
+  }
   Status OpenParent(const std::string& path) {
     TRY_ASSIGN(dir_, OpenDirBeneath(place_.root.get(), ParentOf(path)));
     dir_path_ = std::string(ParentOf(path));
@@ -90,6 +118,8 @@ class Restorer {
                                           : NodeType::kFifo;
     return Do(interceptor_.BeginCreate(Here(), type), path, [&]() -> int {
       if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
+      std::optional<FlaglessFolder> flagless;
+      if (!S_ISREG(mode)) flagless.emplace(dir_.get());
       if (S_ISLNK(mode))
         return ::symlinkat(want.meta.symlink_target.c_str(), dir_.get(), name_.c_str());
       return ::mknodat(dir_.get(), name_.c_str(), (mode & S_IFMT) | 0600, want.meta.rdev);

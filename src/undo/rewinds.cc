@@ -299,13 +299,17 @@ Status LogCore::EnsureSettled() {
   return TakeBackReversal();
 }
 
-Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
-  LifecycleLock lock(*this);
+Status LogCore::SettleForRewind() {
   TRY(EnsureSettled());
   TRY(CloseAmbientLocked());
   if (current() != nullptr)
     return Error(Code::kBusy, "a step is open; wait until it ends, or abort it");
-  TRY(SettleBetweenSteps());
+  return SettleBetweenSteps();
+}
+
+Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
+  LifecycleLock lock(*this);
+  TRY(SettleForRewind());
   return RollbackLocked(count, force);
 }
 
@@ -344,6 +348,7 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
     }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
+  TRY(RenewShadows());
   if (!status.ok()) return status.error();
   return report;
 }
@@ -411,6 +416,7 @@ Status LogCore::DropBarriers(StepId after) {
 
 Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
   LifecycleLock lock(*this);
+  TRY(SettleForRewind());
   TRY_ASSIGN(size_t rows, RowsToPop(count));
   RewindReport report;
   LaterSteps later;
@@ -439,9 +445,7 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
 
 Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
   LifecycleLock lock(*this);
-  TRY(EnsureSettled());
-  if (current() != nullptr)
-    return Error(Code::kBusy, "a step is open; redo is only possible right after undo");
+  TRY(SettleForRewind());
   if (count == 0) return Error(Code::kInvalid, "how many steps to redo? At least 1");
   if (redo_.size() < count)
     return Error(Code::kNotFound, redo_.empty() ? "there is nothing to redo"
@@ -482,6 +486,7 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
 
 Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
   LifecycleLock lock(*this);
+  TRY(SettleForRewind());
   if (count == 0 || redo_.size() < count)
     return Error(Code::kNotFound, "there are fewer steps to redo than that");
   RewindReport report;

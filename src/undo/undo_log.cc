@@ -379,6 +379,15 @@ void LogCore::DropIdleShadows() {
   }
 }
 
+Status LogCore::RenewShadows() {
+  TRY_ASSIGN(auto changed, shadows_.Changed());
+  for (const ObjectId& id : changed) {
+    TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
+    TRY(shadows_.Take(object));
+  }
+  return Ok();
+}
+
 Status LogCore::SettleBetweenSteps() {
   TRY_ASSIGN(auto changed, shadows_.Changed());
   if (changed.empty()) {

@@ -71,7 +71,8 @@ class UndoLog {
   // Takes back the newest `count` steps that changed something (steps without changes in between go along).
   // kConflict: a person's edit is in the way; the error lists the paths, nothing was touched. PlanRollback has the details.
   Result<RewindReport> Rollback(uint32_t count, Force force = Force::kNo);
-  Result<RewindReport> PlanRollback(uint32_t count) const;  // dry run: changes and conflicts
+  // Dry run: changes and conflicts. Closes an ambient step first, as Rollback does: what already happened is no plan.
+  Result<RewindReport> PlanRollback(uint32_t count) const;
   Result<RewindReport> Redo(uint32_t count, Force force = Force::kNo);
   Result<RewindReport> PlanRedo(uint32_t count) const;
   uint32_t redo_depth() const;

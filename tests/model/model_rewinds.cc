@@ -263,6 +263,10 @@ Status ModelRun::ExternalEdit(const Command& command) {
   TRY(EndStep());
   if (stack_.size() <= floor_ || !stack_.back().edited.empty()) return Ok();
   actor_->CloseWriters();
+  // The log learns that they are gone when it looks next; until then a change of their files is taken for theirs.
+  if (Result<RewindReport> look = log_->PlanRollback(1); !look.ok()) {
+    if (look.error().code() != Code::kNotFound) return look.error().WithContext("plan rollback");
+  }
   Step& newest = stack_.back();
   if (newest.changed.empty()) return Ok();
   const std::string path = newest.changed[command.path % newest.changed.size()];

@@ -491,6 +491,40 @@ TEST_P(UndoLiveWriter, RollbackOfWhatAWriterHasOpenIsBusy) {
   ExpectTree(before_);
 }
 
+TEST_P(UndoLiveWriter, APlanCountsWhatAWriterDidSinceTheLastStep) {
+  Fd daemon = StartDaemon();
+  EXPECT_EQ(::pwrite(daemon.get(), "two", 3, 1000), 3);
+  daemon.Reset();
+  Result<RewindReport> plan = log().PlanRollback(1);
+  ASSERT_OK(plan);
+  EXPECT_THAT(plan->steps, ElementsAre(StepId{-1}));
+  EXPECT_EQ(RollBack().steps, plan->steps);
+}
+
+TEST_P(UndoLiveWriter, AWriterThatIsGoneDoesNotKeepARedoBusy) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Rename(GetParam(), "renamed"));
+  Fd daemon = Must(ops().OpenFile("renamed", O_RDWR, WriteVisibility::kUnseen));
+  const ObjectRef live[] = {{daemon.get(), "renamed"}};
+  EXPECT_OK(log().CloseStep(live));
+  const TreeSnapshot after = Snapshot();
+  RollBack(1, Force::kYes);
+  ExpectTree(before_);
+  daemon.Reset();
+  RedoSteps();
+  ExpectTree(after);
+}
+
+TEST_P(UndoLiveWriter, WhatAForcedRollbackWroteIsNotTakenForTheWritersDoing) {
+  Fd daemon = StartDaemon();
+  const TreeSnapshot after = Snapshot();
+  RollBack(1, Force::kYes);
+  ExpectTree(before_);
+  daemon.Reset();
+  RedoSteps();
+  ExpectTree(after);
+}
+
 TEST_P(UndoLiveWriter, AWriterOfADeletedFileDoesNoHarm) {
   Fd daemon = StartDaemon();
   const TreeSnapshot after_first = Snapshot();

@@ -1,5 +1,9 @@
 // Going back and forth: redo, restore of single paths, dry runs, and what people are shown.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -247,6 +251,59 @@ TEST_F(UndoRestore, AnEditInTheWayIsAConflictAndForceKeepsItUndoable) {
   RollBack();
   EXPECT_EQ(Content("small.txt"), "a person's")
       << "a restore is a step: even a forced one loses nothing";
+}
+
+TEST_F(UndoRestore, AFolderThatCameFromElsewhereGoesWithAllThatCameAlong) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Rename("src", "lib"));
+    EXPECT_OK(ops().WriteNew("lib/components/new.rs", "step"));
+  });
+  EXPECT_OK(Restore(step, {"lib"}));
+  EXPECT_FALSE(workspace().Exists("lib"));
+  RollBack();
+  EXPECT_EQ(Content("lib/components/app.rs"), "pub struct App;");
+}
+
+TEST_F(UndoRestore, AFolderComesBackUnderANameThatItReachedAgainOneLevelDeeper) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Mkdir("outer"));
+    EXPECT_OK(ops().Rename("src", "outer/components"));
+  });
+  InStep([&] { EXPECT_OK(ops().Rename("outer", "src")); });
+  EXPECT_OK(Restore(step, {"src"}));
+  EXPECT_THAT(NamesIn(workspace().Path("src")), ElementsAre("components", "main.rs"));
+  EXPECT_THAT(NamesIn(workspace().Path("src/components")), ElementsAre("app.rs"));
+  EXPECT_EQ(Content("src/main.rs"), "fn main() {}");
+  EXPECT_EQ(Content("src/components/app.rs"), "pub struct App;");
+}
+
+TEST_F(UndoRestore, WhatWasMadeInAFolderThatIsGoneIsNoObstacle) {
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] { EXPECT_OK(ops().WriteNew("src/components/new.rs", "step")); });
+  InStep([&] { EXPECT_OK(ops().RemoveTree("src/components")); });
+  EXPECT_OK(Restore(step, {"src"}));
+  ExpectTree(before);
+}
+
+TEST_F(UndoRestore, AFileComesBackAsItWasAlthoughItChangedLaterUnderAnotherName) {
+  InStep([&] { EXPECT_OK(ops().Link("small.txt", "other.txt")); });
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("small.txt")); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("other.txt", "changed later")); });
+  EXPECT_OK(Restore(step, {"small.txt"}));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+TEST_F(UndoRestore, ASymlinkInheritsNoFlagsFromItsFolder) {
+  const std::string folder = workspace().Path("src");
+  ASSERT_EQ(::symlink("main.rs", (folder + "/link").c_str()), 0);
+  int flags = FS_NODUMP_FL;
+  const Fd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (::ioctl(dir.get(), FS_IOC_SETFLAGS, &flags) != 0)
+    GTEST_SKIP() << FileSystemName(folder) << " has no inode flags";
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("src/link")); });
+  EXPECT_OK(Restore(step, {"src"}));
+  ExpectTree(before);
 }
 
 TEST_F(UndoRestore, BadRequestsAreRefused) {
