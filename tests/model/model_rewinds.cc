@@ -231,7 +231,14 @@ Status ModelRun::Restore(const Command& command) {
   if (!path) return Ok();
   trace_.Add(fmt::format("restore {} to before step {}", Printable(*path), step.id.value));
   TRY_ASSIGN(Inodes inodes, LookAtInodes());
-  Result<RewindReport> report = log_->Restore(step.id, std::vector<std::string>{*path});
+  const std::vector<std::string> paths = {*path};
+  Result<RewindReport> report = log_->Restore(step.id, paths);
+  if (!report.ok() && report.error().code() == Code::kConflict && HasEditFrom(0)) {
+    // An older edit of a file that only moved along since: nobody can tell that it is older.
+    trace_.Add(fmt::format("with force: {}", report.error().ToString()));
+    TRY(ExpectUntouched("after a restore that was refused"));
+    report = log_->Restore(step.id, paths, Force::kYes);
+  }
   if (!report.ok()) return report.error().WithContext("restore");
   TRY_ASSIGN(TreeSnapshot seen, Look());
   ++counts_.checks;
