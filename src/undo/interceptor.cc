@@ -130,6 +130,9 @@ std::optional<std::string> Attempt::Locate(const ObjectRef& ref, const OpenObjec
       if (id.ok() && *id == object.id) return std::string(ref.path);
     }
   }
+  if (auto path = ProjectPathOf(place_, object.fd.get())) return path;
+  // Names that only steps keep are not worth a search through the project.
+  if (log_.IsFrozen(*state_->writer, object)) return std::nullopt;
   return AnyPathOf(place_, object);
 }
 

@@ -33,7 +33,8 @@ std::optional<std::string> LinkIndex::Find(ObjectId object) {
 
 std::optional<std::string> AnyPathOf(const Place& place, const OpenObject& object) {
   if (auto path = ProjectPathOf(place, object.fd.get())) return path;
-  if (object.stat.nlink < 2) return std::nullopt;
+  // The name that the descriptor was opened by may be gone while another one is left.
+  if (object.stat.nlink == 0) return std::nullopt;
   return LinkIndex(place).Find(object.id);
 }
 

@@ -113,7 +113,12 @@ class LogCore {
   void DropIdleShadows() REQUIRES(lifecycle_);
   // What another hand changed between the steps before and this one, seen by this one's preimages, becomes a barrier.
   Status NoticeEdits(const StepView& view) REQUIRES(lifecycle_);
-  Status AddBarrier(std::vector<std::string> paths) REQUIRES(lifecycle_);
+  struct Edit {
+    ObjectId object;
+    std::string path;
+  };
+  Status PlaceBarriers(std::vector<Edit> edits) REQUIRES(lifecycle_);
+  Status AddBarrier(StepId after, std::vector<std::string> paths) REQUIRES(lifecycle_);
   void ForgetFrozen();
   Status AdoptAfterStates(int step_dir) REQUIRES(lifecycle_);
   Status AdoptForgotten() REQUIRES(lifecycle_);
@@ -171,16 +176,17 @@ class LogCore {
     Way way;
     const StepRow& row;
     const StepView& view;
+    const LaterSteps* later = nullptr;  // of a plan: what would be crossed before
   };
   std::vector<Conflict> Conflicts(const Crossing& crossing, StepFiles& files,
-                                  const std::vector<Barrier>& barriers, const LaterSteps* later)
-      REQUIRES(lifecycle_);
+                                  const std::vector<Barrier>& barriers) REQUIRES(lifecycle_);
   static bool IsCrossed(const Barrier& barrier, const Crossing& crossing);
-  // What the crossing of a step leaves of the barriers behind it; `older` is the step before it. True: something has changed.
-  static bool CrossBarriers(std::vector<Barrier>& barriers, const Crossing& crossing,
-                            std::optional<StepId> older);
+  bool Touches(const Crossing& crossing, const std::string& path) const;
+  // What the crossing of a step will leave of the barriers; `older` is the step before it.
+  std::vector<Barrier> BarriersBeyond(const Crossing& crossing, std::vector<Barrier> barriers,
+                                      std::optional<StepId> older) const;
   std::optional<StepId> OlderThan(size_t index) const REQUIRES(lifecycle_);
-  Status PassBarriers(const Crossing& crossing, std::optional<StepId> older) REQUIRES(lifecycle_);
+  Status SetBarriers(std::vector<Barrier> barriers) REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);
 
   // --- keeping_house.cc

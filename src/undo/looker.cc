@@ -1,5 +1,7 @@
 #include "undo/looker.h"
 
+#include <cerrno>
+
 #include "base/beneath.h"
 #include "base/rel_path.h"
 
@@ -22,10 +24,9 @@ std::optional<Looker::Spot> Looker::Approach(const std::string& path) {
 
 std::optional<FileStat> Looker::StatSpot(const std::optional<Spot>& spot) {
   if (!spot) return std::nullopt;
-  auto stat = StatAt(spot->dir, spot->name.c_str());
-  denied_ = !stat.ok() && stat.error().code() == Code::kDenied;
-  if (!stat.ok()) return std::nullopt;
-  return *stat;
+  auto stat = LookAt(spot->dir, spot->name.c_str());
+  denied_ = !stat && errno == EACCES;
+  return stat;
 }
 
 std::optional<FileStat> Looker::Stat(const std::string& path) { return StatSpot(Approach(path)); }

@@ -42,13 +42,18 @@ FileStat FromStatx(const struct statx& raw) {
           .locked = (raw.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0};
 }
 
-Result<FileStat> StatWith(int dir_fd, const char* name, int flags) {
+std::optional<FileStat> LookWith(int dir_fd, const char* name, int flags) {
   struct statx raw{};
   if (::statx(dir_fd, name, flags | AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_MNT_ID, &raw) !=
       0) {
-    return Error::FromErrno(errno, fmt::format("stat {}", name));
+    return std::nullopt;
   }
   return FromStatx(raw);
+}
+
+Result<FileStat> StatWith(int dir_fd, const char* name, int flags) {
+  if (auto stat = LookWith(dir_fd, name, flags)) return *stat;
+  return Error::FromErrno(errno, fmt::format("stat {}", name));
 }
 
 // What tells this file system from others, also after a remount: its UUID, or the kernel's id where it has none.
@@ -79,6 +84,7 @@ Fd OpenReadable(int dir_fd, const char* name, int extra) {
 
 Result<FileStat> StatFd(int fd) { return StatWith(fd, "", AT_EMPTY_PATH); }
 Result<FileStat> StatAt(int dir_fd, const char* name) { return StatWith(dir_fd, name, 0); }
+std::optional<FileStat> LookAt(int dir_fd, const char* name) { return LookWith(dir_fd, name, 0); }
 
 ProcPath::ProcPath(int fd) { std::snprintf(text_, sizeof(text_), "/proc/self/fd/%d", fd); }
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,8 @@ struct FileStat {
 
 Result<FileStat> StatFd(int fd);
 Result<FileStat> StatAt(int dir_fd, const char* name);
+// The same where a missing name is an answer like any other: nullopt with errno set.
+std::optional<FileStat> LookAt(int dir_fd, const char* name);
 
 // "/proc/self/fd/N": reaches an object through an O_PATH descriptor where the kernel offers no *at() call.
 class ProcPath {

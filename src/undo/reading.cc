@@ -389,7 +389,8 @@ Status PastReader::Unwind(ObjectId object, uint64_t max_bytes, PastState& state)
     const Step& step = steps_[at->step];
     auto record = step.view->journal().At(at->record);
     if (!record.ok()) continue;
-    if (const auto* meta = std::get_if<MetaRecord>(&*record); meta != nullptr && !meta->names_only())
+    if (const auto* meta = std::get_if<MetaRecord>(&*record);
+        meta != nullptr && !meta->names_only())
       state.meta = meta->meta;
     const auto* content = std::get_if<ContentRecord>(&*record);
     if (content == nullptr || step.view->IsDropped(*content)) continue;
@@ -401,7 +402,7 @@ Status PastReader::Unwind(ObjectId object, uint64_t max_bytes, PastState& state)
 Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) const {
   Fate fate = FateOf(path);
   if (fate.end.kind == NameTrail::End::Kind::kNever) return PastState{};
-  PastState state{.kind = PastState::Kind::kPresent, .meta = {}, .content = {}};
+  PastState state{.kind = PastState::Kind::kPresent, .object = {}, .meta = {}, .content = {}};
   std::optional<OpenObject> source;
   if (fate.end.kind == NameTrail::End::Kind::kHere) {
     auto fd = OpenBeneath(place_->root.get(), fate.end.path, O_PATH | O_NOFOLLOW);
@@ -420,6 +421,7 @@ Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) co
       TRY_ASSIGN(state.content, ReadWhole(source->fd.get(), max_bytes));
     }
   }
+  state.object = fate.object;
   TRY(Unwind(fate.object, max_bytes, state));
   return state;
 }

@@ -36,6 +36,7 @@ std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_f
 // What had a path at some moment in the past.
 struct PastState {
   enum class Kind : uint8_t { kAbsent, kPresent } kind = Kind::kAbsent;
+  ObjectId object;  // the one that had the path, as it is known today
   Metadata meta;
   std::string content;  // regular files
 };

@@ -55,8 +55,7 @@ class Restorer {
     auto now = OpenObjectAt(place_.identifier, dir_.get(), name_.c_str());
     if (!now.ok() && now.error().code() != Code::kNotFound) return now.error();
     if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(path, *now) : Ok();
-    const bool same_type = now.ok() && (now->stat.mode & S_IFMT) == (want.meta.mode & S_IFMT);
-    if (now.ok() && (!same_type || (S_ISLNK(want.meta.mode)))) {
+    if (now.ok() && !CanBecome(*now, want)) {
       TRY(Remove(path, *now));
       TRY(Create(path, want));
     } else if (!now.ok()) {
@@ -77,6 +76,11 @@ class Restorer {
   }
 
  private:
+  // By writing to it. What has other names must not change under those, unless it is the very object that was here then.
+  static bool CanBecome(const OpenObject& now, const PastState& want) {
+    if ((now.stat.mode & S_IFMT) != (want.meta.mode & S_IFMT) || now.stat.IsSymlink()) return false;
+    return now.stat.IsDirectory() || now.stat.nlink == 1 || now.id == want.object;
+  }
   // Nothing is below a folder that is not there.
   static bool CanHold(const Error& error) {
     return error.code() != Code::kNotFound && error.sys_errno() != ENOTDIR &&

@@ -56,12 +56,15 @@ class Rewinder {
     uint32_t mode;
     Kept kept;
     SlotId anchor;
-    uint32_t nlink;
+    uint32_t nlink;  // names that it had; 0: not on record
     uint64_t rdev;
     std::string_view symlink_target;
   };
   Status BringBack(const Lost& lost);
-  Status ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name);
+  // False: something has the name.
+  Result<bool> ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name);
+  Status ReturnToFreeName(const Lost& lost, Parent& parent, const std::string& name);
+  Status NoteOccupied(const std::string& path);
   Status CopyAnchor(const Lost& lost, Parent& parent, const std::string& name);
   Status ReturnAside(const Lost& lost, Parent& parent, const std::string& name);
   Status MakeAnew(const Lost& lost, Parent& parent, const std::string& name);
@@ -448,8 +451,13 @@ Status Rewinder::BringBack(const Lost& lost) {
     AddConflict(ConflictKind::kMissing, path, parent.error().message());
     return Ok();
   }
-  TRY_ASSIGN(auto occupant, Occupant(**parent, name));
   notes_[path];
+  if (lost.kept == Kept::kAnchor && in_.recorder != nullptr) {
+    // Most names are free, and the rename itself finds out.
+    TRY_ASSIGN(bool returned, ReturnAnchor(lost, **parent, name));
+    if (returned) return Ok();
+  }
+  TRY_ASSIGN(auto occupant, Occupant(**parent, name));
   if (occupant && occupant->id == in_.objects.Current(lost.object)) return Ok();  // it never left
   const bool made_anew = lost.kept == Kept::kDirectory || lost.kept == Kept::kContent;
   if (occupant && in_.recorder == nullptr && made_anew &&
@@ -459,14 +467,30 @@ Status Rewinder::BringBack(const Lost& lost) {
     return in_.objects.Flush();
   }
   if (occupant) {
-    AddConflict(ConflictKind::kOccupied, path, "someone else's object has this name now");
+    TRY(NoteOccupied(path));
     if (in_.recorder == nullptr) return Ok();
     // After a crash the person's object keeps the name; by force the step's does. The other one gets a name beside.
     if (in_.keep != nullptr && lost.kept == Kept::kAnchor) return ReturnAside(lost, **parent, name);
     TRY(SetAside(lost.at, **parent, name, *occupant));
   }
-  if (lost.kept == Kept::kAnchor) return ReturnAnchor(lost, **parent, name);
+  if (lost.kept == Kept::kAnchor) return ReturnToFreeName(lost, **parent, name);
   return MakeAnew(lost, **parent, name);
+}
+
+// Whoever did this was faster than the look before the rewind, or had done it before the step was closed.
+Status Rewinder::NoteOccupied(const std::string& path) {
+  constexpr const char* kWhat = "someone else's object has this name now";
+  if (in_.recorder != nullptr && in_.force == Force::kNo)
+    return Error(Code::kConflict, fmt::format("{}: {}", path, kWhat));
+  AddConflict(ConflictKind::kOccupied, path, kWhat);
+  return Ok();
+}
+
+Status Rewinder::ReturnToFreeName(const Lost& lost, Parent& parent, const std::string& name) {
+  TRY_ASSIGN(bool returned, ReturnAnchor(lost, parent, name));
+  if (returned) return Ok();
+  return Error(Code::kExists,
+               fmt::format("{} was taken again at once", JoinPath(lost.at.dir, lost.at.name)));
 }
 
 static std::optional<std::string> FreeNameBeside(int dir_fd, const std::string& name) {
@@ -483,7 +507,7 @@ Status Rewinder::ReturnAside(const Lost& lost, Parent& parent, const std::string
   Lost renamed = lost;
   renamed.at.name = *beside;
   report_.kept.push_back(JoinPath(lost.at.dir, *beside));
-  return ReturnAnchor(renamed, parent, *beside);
+  return ReturnToFreeName(renamed, parent, *beside);
 }
 
 // The name is taken by something that is not ours. Nothing may be lost: it moves to a name beside, which the report gives.
@@ -507,16 +531,16 @@ Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& n
   return Ok();
 }
 
-Status Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name) {
+Result<bool> Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name) {
   TRY_ASSIGN(int anchors, in_.files.Anchors());
   AnchorName anchor(lost.anchor);
   const std::string path = JoinPath(lost.at.dir, lost.at.name);
-  const auto kept = StatAt(anchors, anchor.c_str());
-  if (!kept.ok()) {
-    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
-    return Ok();
+  const ObjectId object = in_.objects.Current(lost.object);
+  if (lost.nlink == 1) {
+    looked_at_.insert(object);
+  } else if (const auto kept = LookAt(anchors, anchor.c_str())) {
+    FirstLookAtAnchor(object, *kept);
   }
-  FirstLookAtAnchor(in_.objects.Current(lost.object), *kept);
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
     TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kReturned, lost.mode, lost.object,
@@ -527,15 +551,18 @@ Status Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::strin
                                         name.c_str(), RENAME_NOREPLACE));
   });
   if (seq) TRY(in_.recorder->Settle(*seq, err));
+  if (err == EEXIST) return false;
   if (err == ENOENT) {
     AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
-    return Ok();
+    return true;
   }
-  if (err == EXDEV)
-    return CopyAnchor(lost, parent, name);  // the store has moved behind another mount since
+  if (err == EXDEV) {  // the store has moved behind another mount since
+    TRY(CopyAnchor(lost, parent, name));
+    return true;
+  }
   if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
-  notes_[path].object = in_.objects.Current(lost.object);
-  return Ok();
+  notes_[path].object = object;
+  return true;
 }
 
 Status Rewinder::CopyAnchor(const Lost& lost, Parent& parent, const std::string& name) {
@@ -564,7 +591,7 @@ Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& n
   const std::string path = JoinPath(lost.at.dir, lost.at.name);
   const int dir = parent.object.fd.get();
   std::optional<std::string> other;
-  if (!S_ISDIR(lost.mode) && lost.nlink > 1) other = links_.Find(in_.objects.Current(lost.object));
+  if (!S_ISDIR(lost.mode) && lost.nlink != 1) other = links_.Find(in_.objects.Current(lost.object));
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
     TRY_ASSIGN(seq,
@@ -619,7 +646,7 @@ Status Rewinder::Undo(const RenameRecord& r) {
   if (r.target == kNoObject || r.target_kept == Kept::kNothing || SkipsLink(r.target_mode))
     return Ok();
   return BringBack(
-      {r.to, r.target, r.target_mode, r.target_kept, r.anchor, 1, r.target_rdev, r.target_symlink});
+      {r.to, r.target, r.target_mode, r.target_kept, r.anchor, 0, r.target_rdev, r.target_symlink});
 }
 
 // One of the two may have been born in the step and be gone by now: then the other one moves back alone.
@@ -655,7 +682,7 @@ Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
   if (!object) return Ok();
   TRY_ASSIGN(auto blocker, Occupant(from, from_name));
   if (!exchange && blocker) {
-    AddConflict(ConflictKind::kOccupied, from_path, "someone else's object has this name now");
+    TRY(NoteOccupied(from_path));
     if (in_.recorder == nullptr) return Ok();
     TRY(SetAside(r.from, from, from_name, *blocker));
   }
@@ -713,8 +740,8 @@ Status Rewinder::Undo(const ReplaceRecord& r) {
   if (now) return ExchangeInodes(r, **parent, name, *now);
   // The fresh inode was removed later in the step: the old one comes back as after a removal.
   if (in_.recorder == nullptr && r.returned != 0) return ReturnReplaced(r, **parent, name);
-  return ReturnAnchor({r.at, r.old_object, S_IFREG, Kept::kAnchor, r.anchor, 1, 0, {}}, **parent,
-                      name);
+  return ReturnToFreeName({r.at, r.old_object, S_IFREG, Kept::kAnchor, r.anchor, 0, 0, {}},
+                          **parent, name);
 }
 
 Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name,

@@ -73,7 +73,8 @@ Change Inverse(Change change) {
   return change;
 }
 
-bool Touches(const StepView& view, const std::string& path) {
+// Does the step give the name another meaning?
+bool TouchesName(const StepView& view, const std::string& path) {
   const PathMap<Expected>& expected = view.expected();
   if (expected.contains(path)) return true;
   for (std::string_view up = ParentOf(path); !up.empty(); up = ParentOf(up)) {
@@ -223,18 +224,28 @@ bool LogCore::IsCrossed(const Barrier& barrier, const Crossing& crossing) {
                                      : barrier.after == row.header.id;
 }
 
+// Also under another name, where only the object tells.
+bool LogCore::Touches(const Crossing& crossing, const std::string& path) const {
+  if (TouchesName(crossing.view, path)) return true;
+  NameTrail::End end{.path = path, .object = {}};
+  if (crossing.later != nullptr) end = crossing.later->Follow(path);
+  if (end.kind != NameTrail::End::Kind::kHere) return crossing.view.IsChanged(end.object);
+  const auto found = Looker(*place_).At(end.path);
+  return found && !found->stat.IsDirectory() && crossing.view.IsChanged(found->id);
+}
+
 std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& files,
-                                         const std::vector<Barrier>& barriers,
-                                         const LaterSteps* later) {
+                                         const std::vector<Barrier>& barriers) {
   const StepView& view = crossing.view;
-  std::vector<Conflict> conflicts = FindEdits(*place_, objects_, view, files, shadows_, later);
+  std::vector<Conflict> conflicts =
+      FindEdits(*place_, objects_, view, files, shadows_, crossing.later);
   for (const Barrier& barrier : barriers) {
     if (!IsCrossed(barrier, crossing)) continue;
     if (barrier.paths.empty())
       conflicts.push_back(
           {ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
     for (const std::string& path : barrier.paths) {
-      if (Touches(view, path))
+      if (Touches(crossing, path))
         conflicts.push_back(
             {ConflictKind::kBarrier, path, "was changed from outside after this step"});
     }
@@ -247,26 +258,20 @@ std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& fi
 
 // Paths that the step does not touch are still edited when it has been taken back: for these the barrier stands behind the
 // step before. What it does touch was crossed by force.
-bool LogCore::CrossBarriers(std::vector<Barrier>& barriers, const Crossing& crossing,
-                            std::optional<StepId> older) {
-  bool changed = false;
+std::vector<Barrier> LogCore::BarriersBeyond(const Crossing& crossing,
+                                             std::vector<Barrier> barriers,
+                                             std::optional<StepId> older) const {
+  std::vector<Barrier> beyond;
   for (Barrier& barrier : barriers) {
-    if (!IsCrossed(barrier, crossing)) continue;
-    changed |= std::erase_if(barrier.paths, [&](const std::string& path) {
-                 return Touches(crossing.view, path);
-               }) > 0;
-    if (barrier.paths.empty() || crossing.way == Way::kForth) continue;
-    changed = true;
-    if (older)
-      barrier.after = *older;
-    else
-      barrier.paths.clear();
+    if (IsCrossed(barrier, crossing)) {
+      std::erase_if(barrier.paths,
+                    [&](const std::string& path) { return Touches(crossing, path); });
+      if (barrier.paths.empty() || (crossing.way == Way::kBack && !older)) continue;
+      if (crossing.way == Way::kBack) barrier.after = *older;
+    }
+    beyond.push_back(std::move(barrier));
   }
-  return std::erase_if(barriers,
-                       [&](const Barrier& barrier) {
-                         return barrier.paths.empty() && IsCrossed(barrier, crossing);
-                       }) > 0 ||
-         changed;
+  return beyond;
 }
 
 std::optional<StepId> LogCore::OlderThan(size_t index) const {
@@ -274,8 +279,9 @@ std::optional<StepId> LogCore::OlderThan(size_t index) const {
   return steps_[index - 1].header.id;
 }
 
-Status LogCore::PassBarriers(const Crossing& crossing, std::optional<StepId> older) {
-  if (!CrossBarriers(barriers_, crossing, older)) return Ok();
+Status LogCore::SetBarriers(std::vector<Barrier> barriers) {
+  if (barriers_.empty() && barriers.empty()) return Ok();
+  barriers_ = std::move(barriers);
   return WriteBarriers(frame_->store(), barriers_);
 }
 
@@ -343,8 +349,7 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
     if (!back.ok()) {
       status = status.error().WithContext("only a part of the steps could be taken back or redone");
     } else if (several) {
-      barriers_ = barriers;
-      TRY(WriteBarriers(frame_->store(), barriers_));
+      TRY(SetBarriers(barriers));
     }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
@@ -384,13 +389,14 @@ Status LogCore::RollbackNewest(Force force, RewindReport& report) {
                     row.header.id.value, view.unprotected_why()));
   }
   const Crossing crossing{Way::kBack, row, view};
-  auto conflicts = Conflicts(crossing, *source->files, barriers_, nullptr);
+  auto conflicts = Conflicts(crossing, *source->files, barriers_);
   if (!conflicts.empty() && force == Force::kNo) {
     return ConflictError(
         CodeFor(conflicts),
         fmt::format("step {} cannot be taken back without force:", row.header.id.value), conflicts);
   }
   for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
+  auto barriers = BarriersBeyond(crossing, barriers_, OlderThan(steps_.size() - 1));
   StepRow reversal;
   TRY(RunRewind(*source, force, nullptr, report, reversal));
   reversal.folder = fmt::format("{}", next_redo_);
@@ -403,7 +409,7 @@ Status LogCore::RollbackNewest(Force force, RewindReport& report) {
   redo_.push_back(std::move(reversal));
   steps_.pop_back();
   report.steps.push_back(row.header.id);
-  TRY(PassBarriers(crossing, OlderThan(steps_.size())));
+  TRY(SetBarriers(std::move(barriers)));
   ForgetFrozen();
   return DropFolder(frame_->steps(), row.folder, &row.close);
 }
@@ -431,12 +437,12 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
     if (view.unprotected())
       report.conflicts.push_back(
           {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
-    const Crossing crossing{Way::kBack, row, view};
-    for (Conflict& conflict : Conflicts(crossing, files, barriers, &later))
+    const Crossing crossing{Way::kBack, row, view, &later};
+    for (Conflict& conflict : Conflicts(crossing, files, barriers))
       report.conflicts.push_back(std::move(conflict));
     for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
+    barriers = BarriersBeyond(crossing, std::move(barriers), OlderThan(index));
     later.Add(view);
-    CrossBarriers(barriers, crossing, OlderThan(index));
   }
   return report;
 }
@@ -459,13 +465,14 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
   TRY_ASSIGN(Source source, Source::Open(frame_->redo(), row.folder));
   source.spare_redo = SpareRedo::kYes;
   const Crossing crossing{Way::kForth, row, source.view};
-  auto conflicts = Conflicts(crossing, *source.files, barriers_, nullptr);
+  auto conflicts = Conflicts(crossing, *source.files, barriers_);
   if (!conflicts.empty() && force == Force::kNo) {
     return ConflictError(
         CodeFor(conflicts),
         fmt::format("step {} cannot be redone without force:", row.header.id.value), conflicts);
   }
   for (Conflict& conflict : conflicts) report.conflicts.push_back(std::move(conflict));
+  auto barriers = BarriersBeyond(crossing, barriers_, std::nullopt);
   StepRow again;
   TRY(RunRewind(source, force, nullptr, report, again));
   again.folder = fmt::format("{}", row.header.id.value);
@@ -478,7 +485,7 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
   redo_.pop_back();
   objects_.MarkAdopted(steps_.back().header.uid);  // the rewind itself noted what it left
   TRY(objects_.Flush());
-  TRY(PassBarriers(crossing, std::nullopt));
+  TRY(SetBarriers(std::move(barriers)));
   report.steps.push_back(row.header.id);
   ForgetFrozen();
   return DropFolder(frame_->redo(), row.folder, &row.close);
@@ -498,12 +505,12 @@ Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
     TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
     StepFiles files(std::move(dir));
     report.steps.push_back(row.header.id);
-    const Crossing crossing{Way::kForth, row, view};
-    for (Conflict& conflict : Conflicts(crossing, files, barriers, &later))
+    const Crossing crossing{Way::kForth, row, view, &later};
+    for (Conflict& conflict : Conflicts(crossing, files, barriers))
       report.conflicts.push_back(std::move(conflict));
     for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
+    barriers = BarriersBeyond(crossing, std::move(barriers), std::nullopt);
     later.Add(view);
-    CrossBarriers(barriers, crossing, std::nullopt);
   }
   return report;
 }

@@ -314,7 +314,7 @@ void LogCore::WaitForNextTick(int64_t latest_ctime_ns) const {
 
 Status LogCore::NoticeEdits(const StepView& view) {
   if (steps_.empty()) return Ok();
-  std::vector<std::string> paths;
+  std::vector<Edit> edits;
   view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t index) {
     if (r.meta.ctime_ns == Metadata::kSeenBefore) return;
     const auto signature = objects_.Find(r.object);
@@ -324,17 +324,51 @@ Status LogCore::NoticeEdits(const StepView& view) {
                           .size = r.meta.size,
                           .mtime_ns = r.meta.mtime_ns,
                           .ctime_ns = r.meta.ctime_ns};
-    if (signature && !signature->Matches(before)) 
-      paths.push_back(PathBefore(view, index, std::string(r.path)));
+    if (signature && !signature->Matches(before))
+      edits.push_back({r.object, PathBefore(view, index, std::string(r.path))});
   });
-  if (paths.empty()) return Ok();
-  return AddBarrier(std::move(paths));
+  return PlaceBarriers(std::move(edits));
 }
 
-Status LogCore::AddBarrier(std::vector<std::string> paths) {
-  Barrier barrier{.after = steps_.empty() ? StepId{0} : steps_.back().header.id,
-                  .at = Now(),
-                  .paths = std::move(paths)};
+// Which objects a step left behind with a signature.
+static std::unordered_set<ObjectId> LeftBehind(const StepView& view) {
+  std::unordered_set<ObjectId> left;
+  view.journal().ForEachOf<AfterRecord>(
+      [&](const AfterRecord& after, size_t) { left.insert(after.object); });
+  return left;
+}
+
+// An edit belongs behind the step that left the object last, by the name that it had there: steps since then have nothing to
+// do with it. Where no step is left that did, none can lose the edit, and only the observer is told.
+Status LogCore::PlaceBarriers(std::vector<Edit> edits) {
+  std::vector<std::string> paths;
+  for (size_t index = steps_.size(); index-- > 0 && !edits.empty();) {
+    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), steps_[index].folder.c_str()));
+    auto view = StepView::Open(dir.get());
+    if (!view.ok()) break;  // damaged: it cannot be taken back anyway, nor can the ones before it
+    const std::unordered_set<ObjectId> left = LeftBehind(*view);
+    const NameTrail trail(*view);
+    std::erase_if(edits, [&](Edit& edit) {
+      auto older = trail.Back(edit.path);
+      const bool here = !older || left.contains(edit.object);
+      if (here)
+        paths.push_back(std::move(edit.path));
+      else
+        edit.path = std::move(*older);
+      return here;
+    });
+    if (!paths.empty()) TRY(AddBarrier(steps_[index].header.id, std::move(paths)));
+    paths.clear();
+  }
+  if (edits.empty()) return Ok();
+  for (Edit& edit : edits) paths.push_back(std::move(edit.path));
+  const Barrier told{.after = StepId{0}, .at = Now(), .paths = std::move(paths)};
+  QueueEvent([this, told] { observer_->OnExternalModification(told); });
+  return Ok();
+}
+
+Status LogCore::AddBarrier(StepId after, std::vector<std::string> paths) {
+  const Barrier barrier{.after = after, .at = Now(), .paths = std::move(paths)};
   if (options_.external == ExternalPolicy::kBarrier && !(steps_.empty() && redo_.empty())) {
     barriers_.push_back(barrier);
     TRY(WriteBarriers(frame_->store(), barriers_));
@@ -350,7 +384,7 @@ Status LogCore::NoteExternalModification(std::span<const std::string> paths) {
     normal.push_back(std::move(relative));
   }
   LifecycleLock lock(*this);
-  return AddBarrier(std::move(normal));
+  return AddBarrier(steps_.empty() ? StepId{0} : steps_.back().header.id, std::move(normal));
 }
 
 // --- Live writers.

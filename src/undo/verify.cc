@@ -143,6 +143,38 @@ std::optional<Conflict> CheckOtherNames(const Place& place, const ObjectsTable& 
   return Conflict{ConflictKind::kEdited, *path, "has been changed since, under this name"};
 }
 
+// Folders whose times are those that the step left: no name in them has come or gone since, and the free ones need no look.
+class QuietFolders {
+ public:
+  QuietFolders(const ObjectsTable& objects, const Place& place)
+      : objects_(objects), looker_(place) {}
+
+  bool Has(std::string_view dir, const StepView& view) {
+    if (!known_ || dir != dir_) {
+      known_ = true;
+      dir_ = dir;
+      quiet_ = IsQuiet(view.expected().Find(dir));
+    }
+    return quiet_;
+  }
+
+ private:
+  bool IsQuiet(const Expected* expected) {
+    if (expected == nullptr || expected->object == kNoObject) return false;
+    const auto found = looker_.At(dir_);
+    const ObjectId object = objects_.Current(expected->object);
+    if (!found || found->id != object) return false;
+    const auto signature = objects_.Find(object);
+    return signature && signature->mtime_ns == found->stat.mtime_ns &&
+           signature->ctime_ns == found->stat.ctime_ns;
+  }
+
+  const ObjectsTable& objects_;
+  Looker looker_;
+  bool known_ = false, quiet_ = false;
+  std::string dir_;
+};
+
 }  // namespace
 
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
@@ -153,7 +185,10 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
   return conflicts;
 #endif
   Looker looker(place);
+  QuietFolders quiet(objects, place);
   for (const auto& [path, expected] : view.expected().map()) {
+    if (later == nullptr && expected.object == kNoObject && quiet.Has(ParentOf(path), view))
+      continue;
     const NameTrail::End end =
         later == nullptr ? NameTrail::End{.path = path, .object = {}} : later->Follow(path);
     const bool here = end.kind == NameTrail::End::Kind::kHere;

@@ -54,22 +54,24 @@ Status ChangeMode(const std::string& path) {
 
 struct EditKind {
   const char* name;
+  EditOf what;
   Status (*edit)(const std::string& path);
 };
 constexpr std::array<EditKind, 5> kEdits = {{
-    {"append", AppendTo},
-    {"flip a byte", FlipByte},
-    {"remove", Remove},
-    {"replace", Replace},
-    {"chmod", ChangeMode},
+    {"append", EditOf::kObject, AppendTo},
+    {"flip a byte", EditOf::kObject, FlipByte},
+    {"remove", EditOf::kNameOrObject, Remove},
+    {"replace", EditOf::kNameOrObject, Replace},
+    {"chmod", EditOf::kObject, ChangeMode},
 }};
 
 }  // namespace
 
-Result<const char*> EditFromOutside(const std::string& absolute_path, Dice& dice) {
-  const EditKind& kind = kEdits[dice.Below(kEdits.size())];
-  TRY(kind.edit(absolute_path));
-  return kind.name;
+Result<const char*> EditFromOutside(const std::string& absolute_path, EditOf what, Dice& dice) {
+  const EditKind* kind = &kEdits[dice.Below(kEdits.size())];
+  if (what == EditOf::kObject && kind->what != what) kind = &kEdits[0];
+  TRY(kind->edit(absolute_path));
+  return kind->name;
 }
 
 }  // namespace sandglass::model

@@ -8,7 +8,9 @@
 
 namespace sandglass::model {
 
-// Changes the file in one of several ways and says which.
-Result<const char*> EditFromOutside(const std::string& absolute_path, Dice& dice);
+enum class EditOf : uint8_t { kNameOrObject, kObject };
+
+// Changes the file in one of several ways and says which. kObject: the name keeps its object.
+Result<const char*> EditFromOutside(const std::string& absolute_path, EditOf what, Dice& dice);
 
 }  // namespace sandglass::model

@@ -46,8 +46,9 @@ class ModelRun {
     std::vector<std::string>
         changed;  // files with one name that it made or changed, as named after it
     std::vector<std::string>
-        changed_in_place;  // those of them that were there before, under the same name
-    std::string edited;    // a person changed this path between this step and the next
+        changed_in_place;    // those of them that were there before, under the same name
+    std::string edited;      // a person changed this path between this step and the next
+    ino_t edited_inode = 0;  // what has it since; 0: nothing
   };
 
   Status OpenLog();

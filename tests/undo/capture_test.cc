@@ -525,6 +525,21 @@ TEST_P(UndoLiveWriter, WhatAForcedRollbackWroteIsNotTakenForTheWritersDoing) {
   ExpectTree(after);
 }
 
+TEST_P(UndoLiveWriter, AWriterWhoseNameIsGoneIsWatchedUnderTheOneThatIsLeft) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().WriteNew("new", Content(GetParam())));
+  const Fd daemon = Must(ops().OpenFile("new", O_RDWR, WriteVisibility::kUnseen));
+  EXPECT_OK(ops().Link("new", "other"));
+  EXPECT_OK(ops().Unlink("new"));
+  const ObjectRef live[] = {{daemon.get(), {}}};
+  EXPECT_OK(log().CloseStep(live));
+  const TreeSnapshot after = Snapshot();
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_EQ(::pwrite(daemon.get(), "two", 3, 1000), 3);
+  EXPECT_OK(log().AbortStep());
+  ExpectTree(after);
+}
+
 TEST_P(UndoLiveWriter, AWriterOfADeletedFileDoesNoHarm) {
   Fd daemon = StartDaemon();
   const TreeSnapshot after_first = Snapshot();

@@ -253,6 +253,30 @@ TEST_F(UndoConflict, AReplacementIsPlannedThroughALaterRenameOfItsFolder) {
   ExpectRefused({"replaced src/main.rs"}, 2);
 }
 
+TEST_F(UndoConflict, AStepThatOnlyMovedTheFolderOfAnEditedFileIsNotBlockedByIt) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("src/main.rs", "step 1")); });
+  workspace().WriteFile("src/main.rs", "person");
+  InStep([&] { EXPECT_OK(ops().Rename("src", "lib")); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("lib/main.rs", "step 3")); });
+  RollBack(2);
+  EXPECT_EQ(Content("src/main.rs"), "person");
+  ExpectRefusedFor("src/main.rs");
+}
+
+TEST_F(UndoConflict, AnEditUnderANameThatTheStepNeverSawIsFoundThroughALaterStep) {
+  InStep([&] { EXPECT_OK(ops().Link("small.txt", "other.txt")); });
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
+    EXPECT_OK(ops().Unlink("small.txt"));
+  });
+  workspace().WriteFile("other.txt", "by a person");
+  InStep([&] { EXPECT_OK(ops().Overwrite("other.txt", "by a later step")); });
+  ExpectRefusedFor("other.txt", 2);
+  RollBack(1);
+  EXPECT_EQ(Content("other.txt"), "by a person");
+  ExpectRefusedFor("other.txt", 1);
+}
+
 // Several names, and changes of names only.
 
 TEST_F(UndoConflict, AnEditUnderANameThatTheStepNeverSawIsFound) {

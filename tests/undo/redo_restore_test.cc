@@ -293,6 +293,16 @@ TEST_F(UndoRestore, AFileComesBackAsItWasAlthoughItChangedLaterUnderAnotherName)
   EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
+TEST_F(UndoRestore, WhatHasTheNameNowKeepsItsContentUnderItsOtherNames) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Unlink("medium.txt"));
+    EXPECT_OK(ops().Link("small.txt", "medium.txt"));
+  });
+  EXPECT_OK(Restore(step, {"medium.txt"}));
+  EXPECT_EQ(Content("medium.txt"), std::string(4096, 'x'));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
 TEST_F(UndoRestore, ASymlinkInheritsNoFlagsFromItsFolder) {
   const std::string folder = workspace().Path("src");
   ASSERT_EQ(::symlink("main.rs", (folder + "/link").c_str()), 0);
