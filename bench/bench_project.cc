@@ -74,10 +74,15 @@ uint64_t BytesBelow(const std::string& folder) {
   return total;
 }
 
-undo::UndoOptions InlineOptions(uint32_t max_steps) {
+undo::UndoOptions Keeping(uint32_t max_steps) {
   undo::UndoOptions options;
-  options.compression = undo::Compression::kOff;
   options.limits.max_steps = max_steps;
+  return options;
+}
+
+undo::UndoOptions InlineOptions(uint32_t max_steps) {
+  undo::UndoOptions options = Keeping(max_steps);
+  options.compression = undo::Compression::kOff;
   return options;
 }
 

@@ -27,7 +27,9 @@ std::string SampleContent(size_t bytes);
 // What the files below `folder` take: the larger of length and allocated blocks of each.
 uint64_t BytesBelow(const std::string& folder);
 
-// Evicts and cleans up on the caller's thread, so that a timed step pays for it; keeps `max_steps`.
+// As shipped, except that `max_steps` are kept.
+undo::UndoOptions Keeping(uint32_t max_steps);
+// Evicts and cleans up on the caller's thread, so that nothing else happens meanwhile.
 undo::UndoOptions InlineOptions(uint32_t max_steps);
 
 class BenchProject {
@@ -76,10 +78,14 @@ class FileSet {
 
   template <class Work>
   void ForEach(const Work& work) const {
-    for (const Folder& folder : folders_) {
-      for (size_t i = 0; i < folder.paths.size(); ++i) {
-        work(FileAt{folder.fd.get(), folder.path, names_[i], folder.paths[i]});
-      }
+    ForEachOfPart(0, 1, work);
+  }
+  // The files of one of `parts` equal parts.
+  template <class Work>
+  void ForEachOfPart(size_t part, size_t parts, const Work& work) const {
+    const size_t end = folders_.size() * (part + 1) / parts;
+    for (size_t i = folders_.size() * part / parts; i < end; ++i) {
+      for (size_t j = 0; j < folders_[i].paths.size(); ++j) work(At(i, j));
     }
   }
   // Both sets must have the same number of files.

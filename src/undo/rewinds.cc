@@ -123,8 +123,9 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   if (done.ok()) {
     auto own = StepView::Open((*recorder)->files().dir());
     if (own.ok()) {
-      done = (*recorder)->Close(Now().ns, own->Counts());
-      for (Change& change : own->Changes()) report.changes.push_back(std::move(change));
+      std::vector<Change> changes = own->Changes();
+      done = (*recorder)->Close(Now().ns, CountsOf(changes));
+      for (Change& change : changes) report.changes.push_back(std::move(change));
     } else {
       done = own.error();
     }
@@ -195,11 +196,8 @@ Result<std::unique_ptr<StepFiles>> LogCore::FindByUid(uint64_t uid) {
 // What a rewind writes back must fit, and so must what it keeps for redo. Redo is the first thing to give up.
 Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
   uint64_t need = 1 << 20;
-  for (size_t i = 0; i < view.journal().size(); ++i) {
-    auto record = view.journal().At(i);
-    if (!record.ok()) continue;
-    if (const auto* content = std::get_if<ContentRecord>(&*record)) need += content->length;
-  }
+  view.journal().ForEachOf<ContentRecord>(
+      [&](const ContentRecord& content, size_t) { need += content.length; });
   const auto fits = [&] {
     struct statvfs info{};
     return ::fstatvfs(frame_->store(), &info) != 0 || info.f_bavail * info.f_frsize > need;

@@ -214,23 +214,37 @@ std::vector<Change> StepView::Changes() const {
   return changes;
 }
 
+namespace {
+
+void Count(ChangeKind kind, ChangeCounts& counts) {
+  switch (kind) {
+    case ChangeKind::kCreated:
+      ++counts.created;
+      break;
+    case ChangeKind::kModified:
+      ++counts.modified;
+      break;
+    case ChangeKind::kDeleted:
+      ++counts.deleted;
+      break;
+    case ChangeKind::kRenamed:
+      ++counts.renamed;
+      break;
+  }
+}
+
+}  // namespace
+
+ChangeCounts CountsOf(const std::vector<Change>& changes) {
+  ChangeCounts counts;
+  for (const Change& change : changes) Count(change.kind, counts);
+  return counts;
+}
+
 ChangeCounts StepView::Counts() const {
   ChangeCounts counts;
   ForEachChange([&](ChangeKind kind, const std::string&, ObjectId, ObjectId, const std::string*) {
-    switch (kind) {
-      case ChangeKind::kCreated:
-        ++counts.created;
-        break;
-      case ChangeKind::kModified:
-        ++counts.modified;
-        break;
-      case ChangeKind::kDeleted:
-        ++counts.deleted;
-        break;
-      case ChangeKind::kRenamed:
-        ++counts.renamed;
-        break;
-    }
+    Count(kind, counts);
   });
   return counts;
 }

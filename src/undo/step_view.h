@@ -79,6 +79,8 @@ class PathMap {
   Map map_;
 };
 
+ChangeCounts CountsOf(const std::vector<Change>& changes);
+
 // What a step left at a path, and what it found there.
 struct Expected {
   ObjectId object;       // kNoObject: nothing has this name
@@ -106,6 +108,7 @@ class StepView {
   const std::vector<std::pair<std::string, ObjectId>>& buried() const { return buried_; }
   // What had this name before the step (kNoObject: nothing, or the step did not care).
   ObjectId InitialAt(std::string_view path) const;
+  bool has_changed_objects() const { return !changed_.empty(); }
   bool IsBorn(ObjectId object) const { return born_.contains(object); }
   // Its content or metadata was touched, under whatever name, or it was born: taking the step back touches it again.
   bool IsChanged(ObjectId object) const { return changed_.contains(object) || IsBorn(object); }

@@ -69,27 +69,25 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
   return std::nullopt;
 }
 
-// What objects looked like that a step only took a name from: their anchors must still look so.
-using Untouched = std::unordered_map<ObjectId, std::pair<uint64_t, int64_t>>;
+// What objects looked like of which a step only changed names: their anchors must still look so.
+class Untouched {
+ public:
+  explicit Untouched(const StepView& view) : view_(view) {}
 
-Untouched FindUntouched(const StepView& view) {
-  Untouched untouched;
-  for (size_t i = 0; i < view.journal().size(); ++i) {
-    auto record = view.journal().At(i);
-    if (!record.ok()) continue;
-    if (const auto* meta = std::get_if<MetaRecord>(&*record)) {
-      if (meta->reason == TouchReason::kDirect) {
-        untouched.erase(meta->object);
-      } else {
-        untouched.try_emplace(meta->object, meta->meta.size, meta->meta.mtime_ns);
-      }
-    }
-    if (const auto* mark = std::get_if<MarkRecord>(&*record)) untouched.erase(mark->object);
-    if (const auto* content = std::get_if<ContentRecord>(&*record))
-      untouched.erase(content->object);
+  // Records are shown in order, and an object's metadata comes before its anchor.
+  void See(const MetaRecord& r) {
+    if (S_ISREG(r.meta.mode) && !view_.IsChanged(r.object))
+      looks_.try_emplace(r.object, r.meta.size, r.meta.mtime_ns);
   }
-  return untouched;
-}
+  bool StillLooksSo(ObjectId object, const FileStat& stat) const {
+    const auto found = looks_.find(object);
+    return found == looks_.end() || found->second == std::pair{stat.size, stat.mtime_ns};
+  }
+
+ private:
+  const StepView& view_;
+  std::unordered_map<ObjectId, std::pair<uint64_t, int64_t>> looks_;
+};
 
 std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, ObjectId object,
                                     const Untouched& untouched, StepFiles& files) {
@@ -98,11 +96,8 @@ std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, Obje
                            : Result<FileStat>(anchors.error());
   if (!stat.ok())
     return Conflict{ConflictKind::kCorrupt, path, "what was kept of it is missing from the store"};
-  const auto found = untouched.find(object);
   if (stat->nlink > 1) return std::nullopt;  // alive under another name, where it may have changed
-  if (found == untouched.end() || !stat->IsRegular() ||
-      found->second == std::pair{stat->size, stat->mtime_ns})
-    return std::nullopt;
+  if (!stat->IsRegular() || untouched.StillLooksSo(object, *stat)) return std::nullopt;
   return Conflict{ConflictKind::kCorrupt, path,
                   "what was kept of it has been changed in the store"};
 }
@@ -202,13 +197,13 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
       conflict = CompareState(objects, view, shadows, path, expected, *found);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
-  for (size_t i = 0; i < view.journal().size(); ++i) {
-    auto record = view.journal().At(i);
-    const auto anchor = record.ok() ? AnchorOf(view, *record) : std::nullopt;
-    if (!anchor || !view.IsChanged(anchor->object)) continue;
+  if (!view.has_changed_objects()) return conflicts;
+  view.journal().ForEach([&](const Record& record) {
+    const auto anchor = AnchorOf(view, record);
+    if (!anchor || !view.IsChanged(anchor->object)) return;
     auto conflict = CheckOtherNames(place, objects, *anchor, files);
     if (conflict) conflicts.push_back(std::move(*conflict));
-  }
+  });
   return conflicts;
 }
 
@@ -232,16 +227,16 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
   }
   if (end == StepEnd::kClosed && !view.journal().Close().ok())
     note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing"});
-  const Untouched untouched = FindUntouched(view);
-  for (size_t i = 0; i < view.journal().size(); ++i) {
-    auto record = view.journal().At(i);
-    if (!record.ok()) continue;
-    if (const auto* content = std::get_if<ContentRecord>(&*record)) {
+  Untouched untouched(view);
+  view.journal().ForEach([&](const Record& record) {
+    if (const auto* meta = std::get_if<MetaRecord>(&record)) {
+      untouched.See(*meta);
+    } else if (const auto* content = std::get_if<ContentRecord>(&record)) {
       if (!view.IsDropped(*content)) note(CheckContent(*content, files));
-    } else if (const auto anchor = AnchorOf(view, *record)) {
+    } else if (const auto anchor = AnchorOf(view, record)) {
       note(CheckAnchor(anchor->path, anchor->slot, anchor->object, untouched, files));
     }
-  }
+  });
   return conflicts;
 }
 
