@@ -321,6 +321,17 @@ TEST_F(UndoConflict, AnEditUnderANameThatTheStepNeverSawIsFound) {
   ExpectRefused({"edited other.txt"});
 }
 
+TEST_F(UndoConflict, SuchANameIsPlannedAsItWasBeforeALaterStepMovedItsFolder) {
+  InStep([&] { EXPECT_OK(ops().Link("small.txt", "src/other.txt")); });
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
+    EXPECT_OK(ops().Unlink("small.txt"));
+  });
+  workspace().WriteFile("src/other.txt", "by a person");
+  InStep([&] { EXPECT_OK(ops().Rename("src", "lib")); });
+  ExpectRefused({"edited src/other.txt"}, 2);
+}
+
 TEST_F(UndoConflict, ARewindOfOneOfSeveralNamesIsNoEditUnderTheOthers) {
   const TreeSnapshot before = Snapshot();
   InStep([&] { EXPECT_OK(ops().Link("small.txt", "other.txt")); });
