@@ -101,7 +101,7 @@ void StepView::Apply(const MetaRecord& r) {
   if (expected.object == kNoObject) expected.object = r.object;
   // A direct touch is only the intention; names that go are accounted for by their own records.
   if (r.reason == TouchReason::kNames) {
-    expected.parent_only = true;
+    expected.parent_only = !expected.changed;
     return;
   }
   expected.changed = true;
@@ -128,7 +128,12 @@ void StepView::Arrive(const std::string& path, ObjectId object) {
 void StepView::Apply(const CreateRecord& r) {
   const Settled outcome = Outcome(r.seq);
   if (outcome.failed()) return;
-  Arrive(JoinPath(r.at.dir, r.at.name), r.object != kNoObject ? r.object : outcome.created);
+  const std::string path = JoinPath(r.at.dir, r.at.name);
+  Arrive(path, r.object != kNoObject ? r.object : outcome.created);
+  if (r.birth != Birth::kReturned) return;
+  // Taking this back takes the object away again, and what somebody did to it since: as with one that was born here.
+  expected_[path].changed = true;
+  changed_.insert(r.object);
 }
 
 void StepView::Apply(const RemoveRecord& r) {
