@@ -2,7 +2,7 @@
 // closing them, with the log in its steady state: each step evicts an equal one, which happens in
 // the background as it does for users, and all of that has ended before the clock stops.
 
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include "bench/bench_project.h"
 #include "bench/comparison.h"
@@ -43,29 +43,25 @@ struct Twins {
   }
 };
 
-// ext4 gives no inode away that was freed within the last five seconds, and looks at each of them
-// for every file that it creates: deletions just before would be all that is measured.
-void WaitForFreedInodes() {
-  SyncDisk();
-  sleep(6);
-}
-
 void Delete(benchmark::State& state) {
   Twins twins;
   Compare(state, 1.5, {[&] { twins.CreateIn(twins.ours); }, [&] { twins.RemoveOurs(); }},
           {[&] { twins.CreateIn(twins.plain); }, [&] { twins.plain.ForEach(PlainRemove); }});
 }
 
+// In new folders each round: ext4 gives no inode away that was freed within the last minute and
+// looks at every one of them for each file that it creates, so that files deleted just before would
+// be all that is measured.
 void Create(benchmark::State& state) {
   Twins twins;
-  twins.CreateIn(twins.ours);
-  twins.CreateIn(twins.plain);
-  const auto empty = [](const FileSet& files) {
-    files.ForEach(PlainRemove);
-    WaitForFreedInodes();
+  int round = 0;
+  const auto renew = [&](FileSet& files, const std::string& root) {
+    files = FileSet(root, fmt::format("r{}_", round++), kFiles);
   };
-  Compare(state, 1.4, {[&] { empty(twins.ours); }, [&] { twins.CreateOurs(); }},
-          {[&] { empty(twins.plain); }, [&] { twins.CreateIn(twins.plain); }});
+  Compare(state, 1.4,
+          {[&] { renew(twins.ours, twins.project.root()); }, [&] { twins.CreateOurs(); }},
+          {[&] { renew(twins.plain, twins.project.plain_root()); },
+           [&] { twins.CreateIn(twins.plain); }});
 }
 
 // A deleted file comes back by a rename out of the store, so moving files between folders is the

@@ -94,6 +94,10 @@ class Attempt {
   StepWriter& writer() { return *state_->writer; }
   TicketState& state() { return *state_; }
   Ticket Finish() { return Ticket(std::move(state_)); }
+  Ticket FinishUnrecorded() {
+    state_->writer = nullptr;
+    return Finish();
+  }
 
  private:
   LogCore& log_;
@@ -392,9 +396,10 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
     // Names that undo does not care about on both sides; if one side matters, the move does.
     if (log_.Ignores(from_path, object.stat.mode) && log_.Ignores(to_path, object.stat.mode))
       return Unrecorded();
-    // Two names of one object: POSIX says that nothing happens.
+    // Two names of one object: POSIX says that nothing happens. Both folders stay held, so that they are still that when it
+    // does not happen.
     if (target.ok() && target->id == object.id && mode != RenameMode::kNoReplace)
-      return Unrecorded();
+      return attempt.FinishUnrecorded();
     if (target.ok() && mode == RenameMode::kNoReplace)
       return Error(Code::kExists, fmt::format("{} exists", to_path), EEXIST);
     if (!target.ok() && mode == RenameMode::kExchange) return target.error();

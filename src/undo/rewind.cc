@@ -21,10 +21,66 @@ namespace {
 
 constexpr size_t kHoleBytes = 4096;
 
+// Folders that were born in the step and are gone again, although something older passed through them: on its way back it passes
+// through them once more.
+class PassedFolders {
+ public:
+  PassedFolders(const StepView& view, const ObjectsTable& objects)
+      : view_(view), objects_(objects) {
+    view.journal().ForEachOf<CreateRecord>(
+        [this](const CreateRecord& create, size_t) { NoteBorn(create); });
+    // Once more while there are more: one of them may have been in yet another one.
+    for (size_t before = SIZE_MAX; before != passed_.size() && !born_.empty();) {
+      before = passed_.size();
+      view.journal().ForEach([this](const Record& record) { NotePassage(record); });
+    }
+  }
+  bool Contains(ObjectId folder) const { return Has(passed_, folder); }
+  bool IsBorn(ObjectId folder) const { return Has(born_, folder); }
+
+ private:
+  // In the journal of a rewind a folder is known by what the step that was taken back called it, or by its own identity.
+  using Folders = std::unordered_set<ObjectId>;
+  bool Has(const Folders& folders, ObjectId id) const {
+    return folders.contains(id) || folders.contains(objects_.Current(id));
+  }
+  void Add(Folders& folders, ObjectId id) { folders.insert({id, objects_.Current(id)}); }
+
+  void NoteBorn(const CreateRecord& create) {
+    if (!S_ISDIR(create.mode)) return;
+    if (const ObjectId id = view_.Outcome(create.seq).created; id != kNoObject) Add(born_, id);
+  }
+  void NotePassage(const Record& record) {
+    if (const auto* remove = std::get_if<RemoveRecord>(&record)) {
+      if (Matters(remove->object)) NoteParent(remove->at);
+    } else if (const auto* rename = std::get_if<RenameRecord>(&record)) {
+      if (!Matters(rename->object) && !Matters(rename->target)) return;
+      NoteParent(rename->from);
+      NoteParent(rename->to);
+    } else if (const auto* replace = std::get_if<ReplaceRecord>(&record)) {
+      NoteParent(replace->at);
+    }
+  }
+  bool Matters(ObjectId object) const {
+    return object != kNoObject && (!view_.IsBorn(object) || Contains(object));
+  }
+  void NoteParent(const NameAt& at) {
+    if (IsBorn(at.parent)) Add(passed_, at.parent);
+  }
+
+  const StepView& view_;
+  const ObjectsTable& objects_;
+  Folders born_, passed_;
+};
+
 class Rewinder {
  public:
   Rewinder(const RewindInput& input, RewindReport& report)
-      : in_(input), place_(input.place), report_(report), links_(input.place) {}
+      : in_(input),
+        place_(input.place),
+        report_(report),
+        links_(input.place),
+        passed_(input.view, input.objects) {}
 
   Status Run();
 
@@ -129,6 +185,7 @@ class Rewinder {
   const Place& place_;
   RewindReport& report_;
   LinkIndex links_;
+  const PassedFolders passed_;
   std::optional<Parent> parents_[2];
   struct Note {
     ObjectId object;  // if known
@@ -343,6 +400,7 @@ Status Rewinder::Undo(const CreateRecord& r) {
   auto parent = OpenParent(r.at.dir, r.at.parent);
   const std::string path = JoinPath(r.at.dir, r.at.name), name(r.at.name);
   if (!parent.ok()) {
+    if (passed_.IsBorn(r.at.parent)) return Ok();  // gone with its folder, by the step itself
     AddConflict(ConflictKind::kMissing, path, parent.error().message());
     return Ok();
   }
@@ -435,13 +493,15 @@ Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::s
 }
 
 Status Rewinder::Undo(const RemoveRecord& r) {
-  if (in_.view.Outcome(r.seq).failed() || r.kept == Kept::kNothing) return Ok();
+  if (in_.view.Outcome(r.seq).failed()) return Ok();
+  const Kept kept = passed_.Contains(r.object) ? Kept::kDirectory : r.kept;
+  if (kept == Kept::kNothing) return Ok();
   if (SkipsLink(r.mode)) {
     report_.warnings.push_back(fmt::format("{}: symlinks are not restored under this policy",
                                            JoinPath(r.at.dir, r.at.name)));
     return Ok();
   }
-  return BringBack({r.at, r.object, r.mode, r.kept, r.anchor, r.nlink, r.rdev, r.symlink_target});
+  return BringBack({r.at, r.object, r.mode, kept, r.anchor, r.nlink, r.rdev, r.symlink_target});
 }
 
 Status Rewinder::BringBack(const Lost& lost) {
@@ -629,6 +689,8 @@ Status Rewinder::Undo(const RenameRecord& r) {
   auto from = OpenParent(r.from.dir, r.from.parent, 0);
   auto to = OpenParent(r.to.dir, r.to.parent, 1);
   if (!from.ok() || !to.ok()) {
+    const bool only_born = in_.view.IsBorn(r.object) && r.target_kept == Kept::kNothing;
+    if (only_born) return Ok();  // gone with their folder, by the step itself
     AddConflict(ConflictKind::kMissing, to_path, (from.ok() ? to : from).error().message());
     return Ok();
   }
@@ -643,10 +705,10 @@ Status Rewinder::Undo(const RenameRecord& r) {
                   "not the renamed object any more");
     }
   }
-  if (r.target == kNoObject || r.target_kept == Kept::kNothing || SkipsLink(r.target_mode))
-    return Ok();
+  const Kept kept = passed_.Contains(r.target) ? Kept::kDirectory : r.target_kept;
+  if (r.target == kNoObject || kept == Kept::kNothing || SkipsLink(r.target_mode)) return Ok();
   return BringBack(
-      {r.to, r.target, r.target_mode, r.target_kept, r.anchor, 0, r.target_rdev, r.target_symlink});
+      {r.to, r.target, r.target_mode, kept, r.anchor, 0, r.target_rdev, r.target_symlink});
 }
 
 // One of the two may have been born in the step and be gone by now: then the other one moves back alone.

@@ -73,6 +73,19 @@ Change Inverse(Change change) {
   return change;
 }
 
+// What taking the step back does to the project if nobody else has touched it.
+std::vector<Change> InverseChanges(const StepView& view) {
+  std::vector<Change> changes = view.Changes();
+  for (Change& change : changes) change = Inverse(std::move(change));
+  return changes;
+}
+
+// What a rewind did, by what it recorded.
+Result<std::vector<Change>> ChangesOf(StepWriter& recorder) {
+  TRY_ASSIGN(StepView own, StepView::Open(recorder.files().dir()));
+  return own.Changes();
+}
+
 // Does the step give the name another meaning?
 bool TouchesName(const StepView& view, const std::string& path) {
   const PathMap<Expected>& expected = view.expected();
@@ -119,16 +132,14 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
                           .symlinks = options_.symlinks,
                           .signatures = source.signatures,
                           .keep = keep};
+  const size_t conflicts_before = report.conflicts.size();
   Status done = Rewind(input, report);
   if (done.ok()) {
-    auto own = StepView::Open((*recorder)->files().dir());
-    if (own.ok()) {
-      std::vector<Change> changes = own->Changes();
-      done = (*recorder)->Close(Now().ns, CountsOf(changes));
-      for (Change& change : changes) report.changes.push_back(std::move(change));
-    } else {
-      done = own.error();
-    }
+    const bool as_planned = report.conflicts.size() == conflicts_before && keep == nullptr;
+    auto changes = as_planned ? Result(InverseChanges(source.view)) : ChangesOf(**recorder);
+    done = changes.ok() ? (*recorder)->Close(Now().ns, CountsOf(*changes)) : changes.error();
+    if (changes.ok())
+      for (Change& change : *changes) report.changes.push_back(std::move(change));
   }
   if (done.ok()) {
     auto summary = ReadJournalSummary((*recorder)->files().dir(), "journal");
@@ -438,7 +449,7 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
     const Crossing crossing{Way::kBack, row, view, &later};
     for (Conflict& conflict : Conflicts(crossing, files, barriers))
       report.conflicts.push_back(std::move(conflict));
-    for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
+    for (Change& change : InverseChanges(view)) report.changes.push_back(std::move(change));
     barriers = BarriersBeyond(crossing, std::move(barriers), OlderThan(index));
     later.Add(view);
   }
@@ -506,7 +517,7 @@ Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
     const Crossing crossing{Way::kForth, row, view, &later};
     for (Conflict& conflict : Conflicts(crossing, files, barriers))
       report.conflicts.push_back(std::move(conflict));
-    for (Change& change : view.Changes()) report.changes.push_back(Inverse(std::move(change)));
+    for (Change& change : InverseChanges(view)) report.changes.push_back(std::move(change));
     barriers = BarriersBeyond(crossing, std::move(barriers), std::nullopt);
     later.Add(view);
   }

@@ -121,8 +121,11 @@ void StepView::Bury(const std::string& path) {
 void StepView::Apply(const CreateRecord& r) {
   const Settled outcome = Outcome(r.seq);
   if (outcome.failed()) return;
-  Place(At(JoinPath(r.at.dir, r.at.name), kNoObject),
-        r.object != kNoObject ? r.object : outcome.created, false);
+  Expected& expected = At(JoinPath(r.at.dir, r.at.name), kNoObject);
+  const bool returned = r.birth == Birth::kReturned;
+  Place(expected, r.object != kNoObject ? r.object : outcome.created, returned);
+  // Taking this back takes the object away again, and what somebody did to it since: as with one that was born here.
+  if (returned) changed_.insert(r.object);
 }
 
 void StepView::Apply(const RemoveRecord& r) {

@@ -124,7 +124,8 @@ std::optional<AnchorAt> AnchorOf(const StepView& view, const Record& record) {
 
 // The step changed an object and took the name that it did so under, but the object lives on under names that the step never saw.
 std::optional<Conflict> CheckOtherNames(const Place& place, const ObjectsTable& objects,
-                                        const AnchorAt& anchor, StepFiles& files) {
+                                        const AnchorAt& anchor, StepFiles& files,
+                                        const LaterSteps* later) {
   auto anchors = files.Anchors();
   if (!anchors.ok()) return std::nullopt;  // damage, which is another question
   auto stat = StatAt(*anchors, AnchorName(anchor.slot).c_str());
@@ -133,8 +134,9 @@ std::optional<Conflict> CheckOtherNames(const Place& place, const ObjectsTable& 
   if (!signature || signature->Matches(*stat)) return std::nullopt;
   auto object = OpenObjectAt(place.identifier, *anchors, AnchorName(anchor.slot).c_str());
   if (!object.ok()) return std::nullopt;
-  const auto path = LinkIndex(place).Find(object->id);
+  auto path = LinkIndex(place).Find(object->id);
   if (!path) return std::nullopt;  // only other steps keep it
+  if (later != nullptr) path = later->Back(*path).value_or(*path);
   return Conflict{ConflictKind::kEdited, *path, "has been changed since, under this name"};
 }
 
@@ -201,7 +203,7 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
   view.journal().ForEach([&](const Record& record) {
     const auto anchor = AnchorOf(view, record);
     if (!anchor || !view.IsChanged(anchor->object)) return;
-    auto conflict = CheckOtherNames(place, objects, *anchor, files);
+    auto conflict = CheckOtherNames(place, objects, *anchor, files, later);
     if (conflict) conflicts.push_back(std::move(*conflict));
   });
   return conflicts;
@@ -214,6 +216,12 @@ NameTrail::End LaterSteps::Follow(std::string_view path) const {
     if (end.kind != NameTrail::End::Kind::kHere) break;
   }
   return end;
+}
+
+std::optional<std::string> LaterSteps::Back(std::string path) const {
+  std::optional<std::string> at = std::move(path);
+  for (auto trail = trails_.begin(); at && trail != trails_.end(); ++trail) at = trail->Back(*at);
+  return at;
 }
 
 std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end) {

@@ -21,6 +21,8 @@ class LaterSteps {
   void Add(const StepView& view) { trails_.emplace_back(view); }
   // What became of a path from before all of them.
   NameTrail::End Follow(std::string_view path) const;
+  // Where a present path was before all of them; nullopt: it is newer.
+  std::optional<std::string> Back(std::string path) const;
 
  private:
   std::vector<NameTrail> trails_;

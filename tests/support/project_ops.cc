@@ -237,12 +237,13 @@ Status ProjectOps::Rename(std::string_view from, std::string_view to, RenameMode
 }
 
 Status ProjectOps::Link(std::string_view from, std::string_view to) {
-  TRY_ASSIGN(Place source, Find(from));
   TRY_ASSIGN(Place target, Find(to));
   TRY_ASSIGN(Fd object, OpenObject(from));
   TRY_ASSIGN(Ticket ticket, interceptor_.BeginLink({object.get(), from}, target.ref()));
+  // By descriptor: the old name may be another object's by now, since only the new one's folder is held.
   return Complete(ticket, "link", to, [&] {
-    return linkat(source.dir.get(), source.name.c_str(), target.dir.get(), target.name.c_str(), 0);
+    return linkat(AT_FDCWD, ProcPath(object.get()).c_str(), target.dir.get(), target.name.c_str(),
+                  AT_SYMLINK_FOLLOW);
   });
 }
 

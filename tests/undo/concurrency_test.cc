@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <random>
 #include <string>
@@ -146,6 +147,26 @@ TEST_F(UndoConcurrency, RenamesAcrossDirectoriesInBothDirectionsDoNotDeadlock) {
   });
   RollBack();
   ExpectTree(before);
+}
+
+TEST_F(UndoConcurrency, ARenameBetweenTwoNamesOfOneObjectHoldsThemUntilItIsDone) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Link(Shared(0), "shared/link"));
+  const Fd dir(::open(workspace().Path("shared").c_str(), O_PATH | O_CLOEXEC));
+  const DirRef shared{dir.get(), "shared"};
+  Result<Ticket> ticket =
+      log().interceptor().BeginRename({shared, "0.txt"}, {shared, "link"}, RenameMode::kReplace);
+  ASSERT_OK(ticket);
+  std::atomic<bool> removed = false;
+  std::thread other([&] {
+    EXPECT_OK(ops().Unlink("shared/link"));
+    removed = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(removed) << "the rename, which nobody recorded, would now do something";
+  EXPECT_OK(ticket->Commit(Outcome::Done()));
+  other.join();
+  EXPECT_OK(log().CloseStep());
 }
 
 TEST_F(UndoConcurrency, DirectoriesMadeAndRemovedSideBySide) {

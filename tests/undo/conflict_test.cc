@@ -277,6 +277,38 @@ TEST_F(UndoConflict, AnEditUnderANameThatTheStepNeverSawIsFoundThroughALaterStep
   ExpectRefusedFor("other.txt", 1);
 }
 
+TEST_F(UndoConflict, WhatWentWithAFolderThatTheStepHadMadeComesBack) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    EXPECT_OK(ops().Mkdir("trash"));
+    EXPECT_OK(ops().Mkdir("trash/deep"));
+    EXPECT_OK(ops().Rename("small.txt", "trash/deep/small.txt"));
+    EXPECT_OK(ops().Overwrite("trash/deep/small.txt", "step"));
+    EXPECT_OK(ops().Rename("medium.txt", "trash/medium.txt"));
+    EXPECT_OK(ops().Rename("trash", "rubbish"));
+    EXPECT_OK(ops().Rename("rubbish/medium.txt", "src/medium.txt"));
+    EXPECT_OK(ops().RemoveTree("rubbish"));
+  });
+  const TreeSnapshot after = Snapshot();
+  EXPECT_THAT(RollBack().conflicts, IsEmpty());
+  ExpectTree(before);
+  EXPECT_THAT(RedoSteps().conflicts, IsEmpty());
+  ExpectTree(after);
+  EXPECT_THAT(RollBack().conflicts, IsEmpty());
+  ExpectTree(before);
+}
+
+TEST_F(UndoConflict, AFolderMadeAndRemovedByTheStepIsNoConflict) {
+  InStep([&] {
+    EXPECT_OK(ops().Mkdir("made"));
+    EXPECT_OK(ops().WriteNew("made/new.txt", "step"));
+    EXPECT_OK(ops().Rename("made/new.txt", "made/renamed.txt"));
+    EXPECT_OK(ops().RemoveTree("made"));
+    EXPECT_OK(ops().Overwrite("small.txt", "step"));
+  });
+  EXPECT_THAT(RollBack().conflicts, IsEmpty());
+}
+
 // Several names, and changes of names only.
 
 TEST_F(UndoConflict, AnEditUnderANameThatTheStepNeverSawIsFound) {
@@ -287,6 +319,17 @@ TEST_F(UndoConflict, AnEditUnderANameThatTheStepNeverSawIsFound) {
   });
   workspace().WriteFile("other.txt", "by a person");
   ExpectRefused({"edited other.txt"});
+}
+
+TEST_F(UndoConflict, SuchANameIsPlannedAsItWasBeforeALaterStepMovedItsFolder) {
+  InStep([&] { EXPECT_OK(ops().Link("small.txt", "src/other.txt")); });
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
+    EXPECT_OK(ops().Unlink("small.txt"));
+  });
+  workspace().WriteFile("src/other.txt", "by a person");
+  InStep([&] { EXPECT_OK(ops().Rename("src", "lib")); });
+  ExpectRefused({"edited src/other.txt"}, 2);
 }
 
 TEST_F(UndoConflict, ARewindOfOneOfSeveralNamesIsNoEditUnderTheOthers) {

@@ -118,6 +118,23 @@ TEST_F(UndoRedo, RedoStopsAtAnEditAndTouchesNothing) {
   ExpectTree(after);
 }
 
+TEST_F(UndoRedo, AnEditOfAFileThatARedoMadeAgainIsFound) {
+  InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "step")); });
+  RollBack();
+  RedoSteps();
+  workspace().WriteFile("new.txt", "person");
+  EXPECT_CODE(log().Rollback(1), Code::kConflict);
+  EXPECT_EQ(Content("new.txt"), "person");
+}
+
+TEST_F(UndoRedo, AnEditOfAFileThatARedoWouldDeleteIsFound) {
+  InStep([&] { EXPECT_OK(ops().Unlink("small.txt")); });
+  RollBack();
+  workspace().WriteFile("small.txt", "person");
+  EXPECT_CODE(log().Redo(1), Code::kConflict);
+  EXPECT_EQ(Content("small.txt"), "person");
+}
+
 TEST_F(UndoRedo, RedoDoesNotOverwriteAFileThatAppearedMeanwhile) {
   InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "the step's")); });
   RollBack();
