@@ -147,7 +147,7 @@ endfunction()
 function(sandglass_apply_mutant)
   if(SANDGLASS_MUTANT AND TARGET sandglass_undo)
     message(WARNING "building the deliberate fault '${SANDGLASS_MUTANT}' into the undo library")
-    target_compile_definitions(sandglass_undo PUBLIC SANDGLASS_MUTANT_${SANDGLASS_MUTANT})
+    target_compile_definitions(sandglass_undo PRIVATE SANDGLASS_MUTANT_${SANDGLASS_MUTANT})
   endif()
 endfunction()
 

@@ -30,8 +30,9 @@ IN_LIST = re.compile(r"([a-z0-9_]+)\s+(\S.*)")
 SUITES = (
     ("model", ["--label=model", "--only-fs=tmpfs", "--timeout=600"]),
     ("tests", ["--binary=undo_*", "--only-fs=tmpfs", "--timeout=120"]),
-    ("crash", ["--label=crash", "--only-fs=ext4", "--timeout=900"]),
 )
+# Last, and no test binary: every so many-th kill point.
+CRASH_SAMPLE = 100
 # The same sequences for every mutant, and no time spent on shortening what fails.
 FIXED_MODEL = {"SANDGLASS_MODEL_SEED": "1", "SANDGLASS_MODEL_SEQUENCES": "200", "SANDGLASS_MODEL_SHRINK": "0"}
 
@@ -67,7 +68,8 @@ def objection(name, listed, present):
 
 
 def quiet(*command):
-    done = subprocess.run(command, cwd=results.ROOT, env=dict(os.environ, **FIXED_MODEL),
+    env = dict(os.environ, SANDGLASS_EXTRA_RESULTS="", **FIXED_MODEL)  # failures here are no results
+    done = subprocess.run(command, cwd=results.ROOT, env=env,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                           check=False)
     return done.returncode, done.stdout
@@ -76,8 +78,9 @@ def quiet(*command):
 def targets():
     """The test binaries that the suites need."""
     binaries = run_tests.read_manifest(BUILD / "test_manifest.txt")
-    return [b.name for b in binaries
-            if fnmatch.fnmatchcase(b.name, "undo_*") or b.labels & run_tests.LONG_LABELS]
+    tests = [b.name for b in binaries
+             if fnmatch.fnmatchcase(b.name, "undo_*") or b.labels & run_tests.LONG_LABELS]
+    return [*tests, "crash_sweep"]
 
 
 def build(name, jobs):
@@ -103,7 +106,9 @@ def first_failures(jobs):
         failed = [t["test"] for t in results.load(path) if t["status"] == "failed"]
         if failed:
             return suite, failed
-    return None, []
+    code, _ = quiet(sys.executable, "tools/crash_sweep", "--build", str(BUILD), "--fs", "tmpfs",
+                    "--sample", str(CRASH_SAMPLE))
+    return ("crash", ["crash_sweep"]) if code else (None, [])
 
 
 def try_mutant(name, clean, jobs):

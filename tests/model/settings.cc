@@ -20,7 +20,7 @@ bool FullScale() { return Text("SANDGLASS_SCALE") == "full"; }
 
 // The bulk runs where it is fastest; what only other file systems do needs fewer sequences to show.
 uint64_t DefaultSequences(const std::string& file_system) {
-  if (!FullScale()) return 9;
+  if (!FullScale()) return 60;
   return file_system == "tmpfs" || file_system.empty() ? 20'000 : 2'500;
 }
 
@@ -35,7 +35,7 @@ Settings Settings::FromEnvironment() {
   const auto fresh =
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count()) *
       100'000;
-  settings.seed = Number("SANDGLASS_MODEL_SEED", FullScale() ? fresh : 6);
+  settings.seed = Number("SANDGLASS_MODEL_SEED", FullScale() ? fresh : 1);
   settings.required = Number("SANDGLASS_MODEL_REQUIRE", FullScale() ? 1'000 : 0);
   settings.shrink = Number("SANDGLASS_MODEL_SHRINK", 1) != 0;
   settings.report = Text("SANDGLASS_MODEL_REPORT");
