@@ -27,7 +27,7 @@ class NameTrail {
     std::string path;
     ObjectId object;
     Kept kept = Kept::kNothing;
-    SlotId anchor{};
+    AnchorId anchor{};
   };
 
   explicit NameTrail(const StepView& view);

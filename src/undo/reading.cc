@@ -322,7 +322,7 @@ Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, u
   }
   TRY_ASSIGN(int blobs, files.Blobs());
   Fd blob(
-      ::openat(blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+      ::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
   if (!blob.valid()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
   TRY_ASSIGN(content, ReadWhole(blob.get(), max_bytes));
   return Ok();

@@ -22,8 +22,9 @@ namespace sandglass::undo {
 
 // The number of a namespace operation within its step: an outcome refers to its intent by it.
 using OpSeq = StrongId<struct OpSeqTag, uint32_t>;
-// The number of a file in a step's anchors/ or blobs/ folder.
-using SlotId = StrongId<struct SlotIdTag, uint32_t>;
+// The number of a file in a step's blobs/ or in its anchors/.
+using BlobId = StrongId<struct BlobIdTag, uint32_t>;
+using AnchorId = StrongId<struct AnchorIdTag, uint32_t>;
 
 // A name in a directory at the moment of the operation. Replayed backwards, that path is right again when its turn comes.
 struct NameAt {
@@ -82,7 +83,7 @@ struct ContentRecord {
 // A provisional copy turned out to be needless: nothing had changed when the step closed.
 struct DropRecord {
   ObjectId object;
-  SlotId blob;
+  BlobId blob;
 };
 
 enum class Birth : uint8_t {
@@ -97,7 +98,7 @@ struct CreateRecord {
   Birth birth;
   uint32_t mode;    // file type bits
   ObjectId object;  // kLink and kReturned; for kNew the outcome has it
-  SlotId origin;    // kReturned: the anchor it came from
+  AnchorId origin;  // kReturned: the anchor it came from
 };
 
 enum class Kept : uint8_t {
@@ -113,7 +114,7 @@ struct RemoveRecord {
   ObjectId object;
   uint32_t mode;
   Kept kept;
-  SlotId anchor;
+  AnchorId anchor;
   uint32_t nlink;                   // names it had before
   uint64_t rdev;                    // kContent
   std::string_view symlink_target;  // kContent
@@ -128,7 +129,7 @@ struct RenameRecord {
   ObjectId target;  // what had the new name before; kNoObject: nothing
   uint32_t target_mode;
   Kept target_kept;
-  SlotId anchor;
+  AnchorId anchor;
   std::string_view target_symlink;
   uint64_t target_rdev;
 };
@@ -139,9 +140,9 @@ struct ReplaceRecord {
   NameAt at;
   ObjectId old_object;
   ObjectId fresh_object;
-  SlotId anchor;     // holds the other one of the two
+  AnchorId anchor;   // holds the other one of the two
   uint8_t returned;  // rewinds only: old content came from `origin` of the step being rewound
-  SlotId origin;
+  AnchorId origin;
 };
 
 struct OutcomeRecord {

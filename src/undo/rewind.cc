@@ -111,7 +111,7 @@ class Rewinder {
     ObjectId object;
     uint32_t mode;
     Kept kept;
-    SlotId anchor;
+    AnchorId anchor;
     uint32_t nlink;  // names that it had; 0: not on record
     uint64_t rdev;
     std::string_view symlink_target;
@@ -828,7 +828,7 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
   // The old inode moves to the recorder's folder first, so that the exchange leaves the present one there, ready for redo.
   TRY(in_.recorder->TouchMeta(now, path, TouchReason::kDirect));
   TRY_ASSIGN(int mine, in_.recorder->files().Anchors());
-  TRY_ASSIGN(SlotId slot, in_.recorder->files().NewAnchor());
+  TRY_ASSIGN(AnchorId slot, in_.recorder->files().NewAnchor());
   AnchorName slot_name(slot);
   TRY_ASSIGN(OpSeq seq, in_.recorder->IntendReplace(r.at, now.id, r.old_object, slot, r.anchor));
   if (::renameat2(anchors, kept.c_str(), mine, slot_name.c_str(), RENAME_NOREPLACE) != 0) {
@@ -892,7 +892,7 @@ bool Rewinder::HoldsAlready(const OpenObject& object, const ContentRecord& r) {
   auto blobs = in_.files.Blobs();
   if (!blobs.ok()) return false;
   Fd blob(
-      ::openat(*blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+      ::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
   auto same =
       blob.valid() ? SameBytes(blob.get(), object.fd.get(), r.file_size) : Result<bool>(false);
   return same.ok() && *same;
@@ -972,7 +972,7 @@ Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
   } else {
     TRY_ASSIGN(int blobs, in_.files.Blobs());
     Fd blob(
-        ::openat(blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+        ::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
     if (!blob.valid())
       return Error(Code::kCorrupt, "what was kept of it is missing from the store");
     if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");

@@ -90,7 +90,7 @@ Status Shadows::Take(const OpenObject& object) {
     MutexLock lock(mutex_);
     shadow.slot = {next_++};
   }
-  SlotName name(shadow.slot);
+  BlobName name(shadow.slot);
   Fd copy(::openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!copy.valid()) return Error::FromErrno(errno, "create shadow");
   TRY_ASSIGN(CopyResult copied, CloneOrCopy(place_, object.fd.get(), copy.get(), object.stat.size));
@@ -121,7 +121,7 @@ void Shadows::Drop(ObjectId object) {
   auto shadow = Claim(object);
   if (!shadow) return;
   MutexLock lock(mutex_);
-  ::unlinkat(folder_.get(), SlotName(shadow->slot).c_str(), 0);
+  ::unlinkat(folder_.get(), BlobName(shadow->slot).c_str(), 0);
 }
 
 std::vector<ObjectId> Shadows::All() const {
@@ -140,7 +140,7 @@ Result<std::vector<ObjectId>> Shadows::Changed() const {
       return Error::FromErrno(errno, "stat a file with a live writer");
     bool same = static_cast<uint64_t>(info.st_size) == shadow.meta.size;
     if (same) {
-      Fd copy(::openat(folder_.get(), SlotName(shadow.slot).c_str(), O_RDONLY | O_CLOEXEC));
+      Fd copy(::openat(folder_.get(), BlobName(shadow.slot).c_str(), O_RDONLY | O_CLOEXEC));
       if (!copy.valid()) return Error::FromErrno(errno, "open shadow");
       TRY_ASSIGN(same, SameBytes(copy.get(), shadow.live.get(), shadow.meta.size));
     }

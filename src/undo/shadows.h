@@ -21,7 +21,7 @@ namespace sandglass::undo {
 struct Shadow {
   Fd live;        // the object itself, to compare with and to find its name
   Metadata meta;  // as it was when the shadow was taken
-  SlotId slot;    // the copy's name in shadows/
+  BlobId slot;    // the copy's name in shadows/
   Keeping keeping;
   uint64_t checksum = 0;
 };

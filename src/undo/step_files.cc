@@ -47,6 +47,8 @@ Status ForEachBlock(int fd, uint64_t size, Each each) {
   return Ok();
 }
 
+std::string AnchorFolder(uint32_t number) { return std::to_string(number); }
+
 // Hashes blocks together with their offsets.
 class DataChecksum {
  public:
@@ -67,10 +69,10 @@ class DataChecksum {
 
 }  // namespace
 
-SlotName::SlotName(SlotId slot) { std::snprintf(text_, sizeof(text_), "%u", slot.value); }
+BlobName::BlobName(BlobId blob) { std::snprintf(text_, sizeof(text_), "%u", blob.value); }
 
-AnchorName::AnchorName(SlotId slot) {
-  std::snprintf(text_, sizeof(text_), "%u/%u", slot.value / kAnchorsPerFolder, slot.value);
+AnchorName::AnchorName(AnchorId anchor) {
+  std::snprintf(text_, sizeof(text_), "%u/%u", anchor.value / kAnchorsPerFolder, anchor.value);
 }
 
 StepFiles::StepFiles(Fd dir) : dir_(std::move(dir)) {}
@@ -88,15 +90,15 @@ Result<int> StepFiles::Anchors() {
   return Folder("anchors", anchors_);
 }
 
-Result<SlotId> StepFiles::NewAnchor() {
+Result<AnchorId> StepFiles::NewAnchor() {
   MutexLock lock(mutex_);
   TRY_ASSIGN(int anchors, Folder("anchors", anchors_));
   if (next_anchor_ % kAnchorsPerFolder == 0) {
-    const SlotName folder({next_anchor_ / kAnchorsPerFolder});
+    const std::string folder = AnchorFolder(next_anchor_ / kAnchorsPerFolder);
     if (::mkdirat(anchors, folder.c_str(), 0700) != 0 && errno != EEXIST)
       return Error::FromErrno(errno, "create a folder of anchors");
   }
-  return SlotId{next_anchor_++};
+  return AnchorId{next_anchor_++};
 }
 
 Result<int> StepFiles::Blobs() {
@@ -161,7 +163,7 @@ Status StepFiles::Sync() {
   // Whoever is about to use a slot took it a moment ago: it lies in the newest folder or in the one before.
   const uint32_t newest = next_anchor_ == 0 ? 0 : (next_anchor_ - 1) / kAnchorsPerFolder;
   for (uint32_t folder = newest == 0 ? 0 : newest - 1; folder <= newest; ++folder) {
-    auto fd = OpenSubdir(anchors_.get(), SlotName({folder}).c_str());
+    auto fd = OpenSubdir(anchors_.get(), AnchorFolder(folder).c_str());
     if (fd.ok() && ::fsync(fd->get()) != 0) return Error::FromErrno(errno, "sync anchors");
   }
   return Ok();

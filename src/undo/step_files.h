@@ -22,20 +22,20 @@ inline constexpr uint64_t kSmallFileBytes = 256 << 10;
 
 class PackReader;
 
-// Text of a slot number as a file name.
-class SlotName {
+// A blob's file name in blobs/.
+class BlobName {
  public:
-  explicit SlotName(SlotId slot);
+  explicit BlobName(BlobId blob);
   const char* c_str() const { return text_; }
 
  private:
   char text_[16];
 };
 
-// Where a slot of anchors/ is below it: folders of a hundred-odd names each, because adding to and searching a large folder is slow.
+// Where an anchor is below anchors/: folders of a hundred-odd names each, because adding to and searching a large folder is slow.
 class AnchorName {
  public:
-  explicit AnchorName(SlotId slot);
+  explicit AnchorName(AnchorId anchor);
   const char* c_str() const { return text_; }
 
  private:
@@ -52,9 +52,9 @@ class StepFiles {
   // The folder, made if missing.
   Result<int> Anchors();
   Result<int> Blobs();
-  // A free slot whose folder exists.
-  Result<SlotId> NewAnchor();
-  SlotId NextBlob() { return {next_blob_++}; }
+  // A free one whose folder exists.
+  Result<AnchorId> NewAnchor();
+  BlobId NextBlob() { return {next_blob_++}; }
 
   // Appends and says where. kNoSpace: the pack is as before.
   Result<uint64_t> AppendToPack(ByteView bytes);

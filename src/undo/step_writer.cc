@@ -144,8 +144,8 @@ void StepWriter::NoteMeta(ObjectId object, TouchReason reason, bool names_only) 
 Status StepWriter::AdoptShadow(ObjectId object, std::string_view path, Shadow shadow) {
   TRY_ASSIGN(int from, options_.shadows->Folder());
   TRY_ASSIGN(int blobs, files_.Blobs());
-  const SlotId blob = files_.NextBlob();
-  if (::renameat(from, SlotName(shadow.slot).c_str(), blobs, SlotName(blob).c_str()) != 0) {
+  const BlobId blob = files_.NextBlob();
+  if (::renameat(from, BlobName(shadow.slot).c_str(), blobs, BlobName(blob).c_str()) != 0) {
     return Error::FromErrno(errno, "adopt shadow");
   }
   copied_ += shadow.keeping == Keeping::kBlob ? shadow.meta.size : 0;
@@ -267,8 +267,8 @@ Status StepWriter::CaptureBlob(const OpenObject& object, std::string_view path, 
   const uint64_t cost = place_.abilities.reflinks ? 0 : size;
   TRY(CountCopy(cost));
   TRY_ASSIGN(int blobs, files_.Blobs());
-  const SlotId slot = files_.NextBlob();
-  SlotName name(slot);
+  const BlobId slot = files_.NextBlob();
+  BlobName name(slot);
   Fd blob(::openat(blobs, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!blob.valid()) return Error::FromErrno(errno, "create a copy of what is about to change");
   auto copied = CloneOrCopy(place_, object.fd.get(), blob.get(), size);
@@ -368,7 +368,7 @@ Status StepWriter::CaptureExtent(const OpenObject& source, std::string_view path
 }
 
 Result<OpSeq> StepWriter::IntendCreate(const NameAt& at, Birth birth, uint32_t mode,
-                                       ObjectId object, SlotId origin) {
+                                       ObjectId object, AnchorId origin) {
   const OpSeq seq = NextSeq();
   TRY(Append(CreateRecord{.seq = seq,
                           .at = at,
@@ -413,7 +413,7 @@ Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, 
     TRY(CaptureWhole(object, path, false));
     ++place_.stats.writer_copy;
   }
-  TRY_ASSIGN(SlotId slot, files_.NewAnchor());
+  TRY_ASSIGN(AnchorId slot, files_.NewAnchor());
   if (by == KeepBy::kRename) return Anchored(object, slot, true);
   TRY_ASSIGN(int anchors, files_.Anchors());
   if (::linkat(dir_fd, name, anchors, AnchorName(slot).c_str(), 0) == 0) {
@@ -429,7 +429,7 @@ Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, 
   return Error::FromErrno(errno, "keep what is about to be removed");
 }
 
-Result<Keep> StepWriter::Anchored(const OpenObject& object, SlotId slot, bool by_rename) {
+Result<Keep> StepWriter::Anchored(const OpenObject& object, AnchorId slot, bool by_rename) {
   if (by_rename) {
     TRY(files_.Anchors());
     ++place_.stats.anchor_rename;
@@ -530,14 +530,14 @@ Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const Ope
   if (!CanRestore(meta, &why) || LosesCapabilities(meta) || !TakeLease(object, LeaseKind::kAlone))
     return kNoObject;
   TRY_ASSIGN(int anchors, files_.Anchors());
-  TRY_ASSIGN(SlotId slot, files_.NewAnchor());
+  TRY_ASSIGN(AnchorId slot, files_.NewAnchor());
   AnchorName slot_name(slot);
   Fd fresh_fd(::openat(anchors, slot_name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fresh_fd.valid()) return Error::FromErrno(errno, "create a fresh inode");
   TRY_ASSIGN(OpenObject fresh, OpenObjectAt(place_.identifier, anchors, slot_name.c_str()));
   TRY(ApplyMetadata(fresh, meta));
   TRY(TouchMeta(dir, at.dir, TouchReason::kNames));
-  TRY_ASSIGN(OpSeq seq, IntendReplace(at, object.id, fresh.id, slot, SlotId{UINT32_MAX}));
+  TRY_ASSIGN(OpSeq seq, IntendReplace(at, object.id, fresh.id, slot, AnchorId{UINT32_MAX}));
   const std::string name(at.name);
   if (::renameat2(anchors, slot_name.c_str(), dir.fd.get(), name.c_str(), RENAME_EXCHANGE) != 0) {
     TRY(Settle(seq, errno));
@@ -557,7 +557,7 @@ Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const Ope
 }
 
 Result<OpSeq> StepWriter::IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh,
-                                        SlotId anchor, SlotId origin) {
+                                        AnchorId anchor, AnchorId origin) {
   const OpSeq seq = NextSeq();
   TRY(Append(ReplaceRecord{.seq = seq,
                            .at = at,
@@ -603,7 +603,7 @@ Status StepWriter::DropUnchanged() {
     auto stat = StatFd(now->get());
     if (!id.ok() || !stat.ok() || *id != copy.object || stat->size != copy.size) continue;
     TRY_ASSIGN(int blobs, files_.Blobs());
-    SlotName name(copy.blob);
+    BlobName name(copy.blob);
     Fd blob(::openat(blobs, name.c_str(), O_RDONLY | O_CLOEXEC));
     if (!blob.valid()) continue;
     TRY_ASSIGN(bool same, SameBytes(now->get(), blob.get(), copy.size));

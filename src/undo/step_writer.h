@@ -33,7 +33,7 @@ struct StepWriterOptions {
 // How an object that loses a name is kept.
 struct Keep {
   Kept kept = Kept::kNothing;
-  SlotId anchor{};
+  AnchorId anchor{};
   // The anchor is not made yet: the caller renames the name itself into anchors/ (after the intent), instead of removing it.
   bool by_rename = false;
   // What the anchor keeps from being freed; 0 while the object has further names.
@@ -63,7 +63,7 @@ class StepWriter {
 
   // --- Names.
   Result<OpSeq> IntendCreate(const NameAt& at, Birth birth, uint32_t mode,
-                             ObjectId object = kNoObject, SlotId origin = {});
+                             ObjectId object = kNoObject, AnchorId origin = {});
   // Makes sure that `object` can come back after losing the name `name` in `dir_fd`.
   Result<Keep> KeepObject(const OpenObject& object, int dir_fd, const char* name,
                           std::string_view path, KeepBy by);
@@ -78,8 +78,8 @@ class StepWriter {
   Result<ObjectId> TryReplaceInode(const OpenObject& object, const OpenObject& dir,
                                    const NameAt& at);
   // Of a rewind: the inode in anchors/`anchor` and the one at `at` change places.
-  Result<OpSeq> IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh, SlotId anchor,
-                              SlotId origin);
+  Result<OpSeq> IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh,
+                              AnchorId anchor, AnchorId origin);
   // The operation that `keep` was made for did not happen.
   void ReleaseKeep(const Keep& keep, ObjectId object);
   // The outcome of an intended operation; `created` is the new object's identity.
@@ -123,7 +123,7 @@ class StepWriter {
   };
   struct Provisional {
     ObjectId object;
-    SlotId blob;
+    BlobId blob;
     uint64_t size;
     std::string path;
   };
@@ -147,7 +147,7 @@ class StepWriter {
   Result<Keep> KeepNonDirectory(const OpenObject& object, int dir_fd, const char* name,
                                 std::string_view path, KeepBy by);
   Status KeepAsContent(const OpenObject& object, std::string_view path);
-  Result<Keep> Anchored(const OpenObject& object, SlotId slot, bool by_rename);
+  Result<Keep> Anchored(const OpenObject& object, AnchorId slot, bool by_rename);
   bool IsWhole(ObjectId object) const;
   void MarkWhole(ObjectId object);
   void MarkBorn(ObjectId object);

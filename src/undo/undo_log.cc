@@ -282,7 +282,7 @@ Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
 Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
   if (!writer.shares_anchors()) return Ok();
   Status status;
-  const auto note = [&](ObjectId object, SlotId anchor) -> Status {
+  const auto note = [&](ObjectId object, AnchorId anchor) -> Status {
     TRY_ASSIGN(int anchors, writer.files().Anchors());
     auto stat = StatAt(anchors, AnchorName(anchor).c_str());
     if (stat.ok() && stat->nlink > 1) TRY(writer.NoteAfter(object, *stat));

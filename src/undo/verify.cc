@@ -57,7 +57,7 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
   auto blobs = files.Blobs();
   if (!blobs.ok()) return damaged(blobs.error().message());
   Fd blob(
-      ::openat(*blobs, SlotName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+      ::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
   if (!blob.valid()) return damaged("what was kept of it is missing from the store");
   auto stat = StatFd(blob.get());
   if (!stat.ok() || stat->size != r.file_size)
@@ -89,7 +89,7 @@ class Untouched {
   std::unordered_map<ObjectId, std::pair<uint64_t, int64_t>> looks_;
 };
 
-std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, ObjectId object,
+std::optional<Conflict> CheckAnchor(const std::string& path, AnchorId anchor, ObjectId object,
                                     const Untouched& untouched, StepFiles& files) {
   auto anchors = files.Anchors();
   auto stat = anchors.ok() ? StatAt(*anchors, AnchorName(anchor).c_str())
@@ -105,7 +105,7 @@ std::optional<Conflict> CheckAnchor(const std::string& path, SlotId anchor, Obje
 // An anchor of the step: what has been kept of which object that lost the name `path`.
 struct AnchorAt {
   std::string path;
-  SlotId slot;
+  AnchorId slot;
   ObjectId object;
 };
 
@@ -116,8 +116,9 @@ std::optional<AnchorAt> AnchorOf(const StepView& view, const Record& record) {
   if (const auto* r = std::get_if<RenameRecord>(&record);
       r != nullptr && r->target_kept == Kept::kAnchor && !view.Outcome(r->seq).failed())
     return AnchorAt{JoinPath(r->to.dir, r->to.name), r->anchor, r->target};
+  // Killed before the exchange, the anchor is the fresh inode and not the one that was to be kept.
   if (const auto* r = std::get_if<ReplaceRecord>(&record);
-      r != nullptr && !view.Outcome(r->seq).failed())
+      r != nullptr && view.Outcome(r->seq).known && !view.Outcome(r->seq).failed())
     return AnchorAt{JoinPath(r->at.dir, r->at.name), r->anchor, r->old_object};
   return std::nullopt;
 }
