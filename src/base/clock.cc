@@ -10,4 +10,10 @@ Instant SystemClock::Now() const {
   return {now.tv_sec * 1'000'000'000LL + now.tv_nsec};
 }
 
+int64_t StampingNow() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
 }  // namespace sandglass

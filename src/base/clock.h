@@ -29,6 +29,9 @@ class SystemClock final : public Clock {
   Instant Now() const override;
 };
 
+// Nanoseconds by the coarse clock of the kernel, which stamps files on most file systems: to be compared with time stamps only.
+int64_t StampingNow();
+
 class FakeClock final : public Clock {
  public:
   explicit FakeClock(Instant start = {1'700'000'000'000'000'000}) : ns_(start.ns) {}

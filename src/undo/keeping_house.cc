@@ -148,10 +148,9 @@ void LogCore::HeartLoop() {
   while (!heart_stop_) {
     heart_wakeup_.WaitFor(heart_mutex_, options_.heartbeat);
     if (heart_stop_) return;
-    timespec now{};
-    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    const int64_t now = StampingNow();
     MutexLock current_lock(current_mutex_);
-    if (current_ != nullptr) current_->Beat(now.tv_sec * 1'000'000'000LL + now.tv_nsec);
+    if (current_ != nullptr) current_->Beat(now);
   }
 }
 

@@ -1,4 +1,4 @@
-// LogCore's rewinds: rollback, redo, abort and recovery. All of them take a step back with Rewind() while a StepWriter in
+// LogCore's rewinds: rollback, redo and abort (recovery.cc has the fourth). All of them take a step back with Rewind() while a StepWriter in
 // wal/rewind records what that does; the rename of wal/rewind to its place is the moment at which it has happened. A rewind that is
 // killed before that moment is itself taken back by the next open.
 
@@ -19,19 +19,6 @@
 
 namespace sandglass::undo {
 namespace {
-
-constexpr const char* kInProgress = "in_progress";
-constexpr const char* kRewind = "rewind";
-constexpr const char* kKeepFile = "keep";
-constexpr const char* kTarget = "target";
-// A system call that was under way when the process was killed may finish, and stamp, a little after the last heartbeat.
-constexpr int64_t kHeartbeatSlackNs = 250'000'000;
-
-int64_t CoarseNow() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
 
 Error ConflictError(Code code, std::string_view what, const std::vector<Conflict>& conflicts) {
   constexpr size_t kShown = 10;
@@ -146,7 +133,7 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
     if (summary.ok()) {
       reversal.header = std::move(summary->header);
       reversal.close = summary->close;
-      WaitForNextTick(CoarseNow());
+      WaitForNextTick(StampingNow());
       return Ok();
     }
     done = summary.error();
@@ -555,159 +542,6 @@ Result<RewindReport> LogCore::AbortLocked() {
   TRY(DropFolder(frame_->wal(), kRewind, nullptr));
   ::unlinkat(frame_->wal(), kKeepFile, 0);
   return report;
-}
-
-// --- Recovery.
-
-Status LogCore::Recover() {
-  TRY(FinishPromotions());
-  TRY(AdoptForgotten());
-  TRY(RecoverRewind());
-  TRY(RecoverStep());
-  TRY(ResumeTravel());
-  for (const StepRow& row : steps_) {
-    if (auto dir = OpenSubdir(frame_->steps(), row.folder.c_str()); dir.ok()) TidyPack(dir->get());
-  }
-  return Ok();
-}
-
-// Is there a finished rewind of the journal `uid` among `rows`?
-static bool IsReversedBy(const std::vector<StepRow>& rows, uint64_t uid) {
-  return uid != 0 && std::any_of(rows.begin(), rows.end(), [&](const StepRow& row) {
-           return row.header.reverses_uid == uid;
-         });
-}
-
-// Rewinds that had happened but were killed before their source was dropped.
-Status LogCore::FinishPromotions() {
-  const std::vector<StepRow> redo_before = redo_, steps_before = steps_;
-  TRY(DropReversed(steps_, redo_before, frame_->steps()));
-  TRY(DropReversed(redo_, steps_before, frame_->redo()));
-  auto dir = OpenSubdir(frame_->wal(), kInProgress);
-  if (!dir.ok()) return Ok();
-  auto view = JournalView::Open(dir->get(), "journal");
-  if (view.ok() && IsReversedBy(redo_, view->header().uid))
-    TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
-  return Ok();
-}
-
-Status LogCore::DropReversed(std::vector<StepRow>& rows, const std::vector<StepRow>& others,
-                             int folder) {
-  for (size_t i = rows.size(); i-- > 0;) {
-    if (!IsReversedBy(others, rows[i].header.uid)) continue;
-    const StepRow row = rows[i];
-    rows.erase(rows.begin() + static_cast<ptrdiff_t>(i));
-    TRY(DropFolder(folder, row.folder, &row.close));
-  }
-  return Ok();
-}
-
-Status LogCore::RecoverRewind() {
-  if (!NameExists(frame_->wal(), kRewind)) return Ok();
-  recovery_.interrupted_rewind = true;
-  TRY(TakeBackReversal());
-  return Ok();
-}
-
-Status LogCore::RecoverStep() {
-  if (!NameExists(frame_->wal(), kInProgress)) {
-    ::unlinkat(frame_->wal(), kKeepFile, 0);
-    return Ok();
-  }
-  auto source = Source::Open(frame_->wal(), kInProgress);
-  if (!source.ok() || source->view.journal().size() == 0) {  // killed before the first change
-    ::unlinkat(frame_->wal(), kKeepFile, 0);
-    return DropFolder(frame_->wal(), kInProgress, nullptr);
-  }
-  const StepView& view = source->view;
-  recovery_.recovered = true;
-  recovery_.step = view.header().id;
-  if (view.header().kind == StepKind::kAmbient) return PromoteInterruptedAmbient(view);
-  // Only the first attempt sees what the step and other hands left: after it, time stamps are its own.
-  if (!NameExists(frame_->wal(), kKeepFile)) TRY(NoticeEdits(view));
-  TRY_ASSIGN(auto keep, LateChanges(view));
-  if (view.journal().damaged() > 0) {
-    recovery_.rewind.warnings.push_back(fmt::format(
-        "{} records of the interrupted step's journal were damaged", view.journal().damaged()));
-  }
-  for (Conflict& damage : FindDamage(view, *source->files, StepEnd::kInterrupted))
-    recovery_.rewind.conflicts.push_back(std::move(damage));
-  source->signatures = Signatures::kOutdated;
-  StepRow reversal;
-  TRY(RunRewind(*source, Force::kYes, &keep, recovery_.rewind, reversal));
-  reversal.folder = fmt::format("{}", next_redo_++);
-  if (::renameat(frame_->wal(), kRewind, frame_->redo(), reversal.folder.c_str()) != 0) {
-    return Error::FromErrno(errno, "finish the recovery");
-  }
-  redo_.push_back(std::move(reversal));
-  recovery_.rewind.steps.push_back(*recovery_.step);
-  next_order_ = std::max(next_order_, view.header().order + 1);
-  ::unlinkat(frame_->wal(), kKeepFile, 0);
-  return DropFolder(frame_->wal(), kInProgress, nullptr);
-}
-
-// Which objects a person changed after the crash. Worked out once and written down before anything is touched: a recovery that is killed
-// and run again could not tell its own time stamps from a person's any more.
-Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) {
-  std::unordered_set<ObjectId> keep;
-  auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30);
-  if (written.ok()) {
-    for (size_t at = 0; at + 33 <= written->size(); at += 33) {
-      if (auto id = ParseHexId(std::string_view(*written).substr(at, 32))) keep.insert(*id);
-    }
-    return keep;
-  }
-  for (const ObjectId& id :
-       FindLateChanges(*place_, view, view.journal().heartbeat_ns() + kHeartbeatSlackNs))
-    keep.insert(id);
-  std::string text;
-  for (const ObjectId& id : keep) text += HexId(id) + '\n';
-  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, text));
-  return keep;
-}
-
-// Nobody asked for these changes to be one command's, so there is nothing to take back as a whole: they become a step that can be undone.
-Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
-  TRY(NoticeEdits(view));
-  TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kInProgress));
-  for (const OutcomeRecord& outcome : JudgeOpenIntents(*place_, view)) {
-    TRY(AppendToFinishedJournal(dir.get(), "journal", outcome));
-  }
-  {
-    TRY_ASSIGN(StepView judged, StepView::Open(dir.get()));
-    Looker looker(*place_);
-    for (const auto& [path, expected] : judged.expected().map()) {
-      const auto found = expected.object == kNoObject ? std::nullopt : looker.At(path);
-      if (!found || found->id != expected.object) continue;
-      TRY(AppendToFinishedJournal(dir.get(), "journal",
-                                  AfterRecord{.object = found->id,
-                                              .size = found->stat.size,
-                                              .mtime_ns = found->stat.mtime_ns,
-                                              .ctime_ns = found->stat.ctime_ns,
-                                              .mode = found->stat.mode,
-                                              .uid = found->stat.uid,
-                                              .gid = found->stat.gid}));
-    }
-    TRY(AppendToFinishedJournal(
-        dir.get(), "journal",
-        CloseRecord{.closed_ns = Now().ns,
-                    .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
-                    .counts = judged.Counts(),
-                    .copied_bytes = 0,
-                    .retained_bytes = 0,
-                    .shared_anchors = 1}));
-  }
-  const std::string folder = fmt::format("{}", view.header().id.value);
-  if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
-    return Error::FromErrno(errno, "promote an interrupted ambient step");
-  }
-  TRY_ASSIGN(auto summary, ReadJournalSummary(dir.get(), "journal"));
-  steps_.push_back({folder, std::move(summary.header), summary.close, false});
-  TRY(AdoptAfterStates(dir.get()));
-  next_order_ = std::max(next_order_, view.header().order + 1);
-  recovery_.rewind.warnings.push_back(
-      fmt::format("ambient step {} was interrupted and kept", view.header().id.value));
-  return Ok();
 }
 
 }  // namespace sandglass::undo

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
 
 #include "base/beneath.h"
 #include "base/io.h"
@@ -18,12 +17,6 @@ namespace {
 
 constexpr uint64_t kBlockBytes = 64 << 10;
 constexpr uint64_t kMaxExtentBytes = 1 << 20;
-
-int64_t CoarseNow() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
 
 }  // namespace
 
@@ -46,7 +39,7 @@ StepWriter::StepWriter(const Place& place, Fd dir, const JournalHeader& header,
 
 Status StepWriter::Append(const Record& record) {
   TRY(journal_->Append(record));
-  journal_->Beat(CoarseNow());
+  journal_->Beat(StampingNow());
   ++records_;
   return Ok();
 }

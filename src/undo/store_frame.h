@@ -28,6 +28,13 @@ struct StepRow {
   StepInfo Info() const;
 };
 
+// Names in wal/.
+inline constexpr const char* kInProgress = "in_progress";  // the open step
+inline constexpr const char* kRewind = "rewind";           // what a rewind under way records
+inline constexpr const char* kKeepFile =
+    "keep";  // objects that a recovery leaves as a person made them
+inline constexpr const char* kTarget = "target";  // where a rewind over several steps is going
+
 class StoreFrame {
  public:
   // Checks version and owner, takes the lock, creates what is missing. kVersion, kLocked, kConflict.

@@ -20,8 +20,6 @@
 namespace sandglass::undo {
 namespace {
 
-constexpr const char* kInProgress = "in_progress";
-
 UndoOptions WithDefaults(UndoOptions options, const Clock* clock) {
   if (options.clock == nullptr) options.clock = clock;
   return options;
@@ -215,7 +213,7 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
     return Error::FromErrno(errno, fmt::format("promote step {}", folder));
   }
-  ::unlinkat(frame_->wal(), "keep", 0);  // left by an abort that failed
+  ::unlinkat(frame_->wal(), kKeepFile, 0);  // left by an abort that failed
   if (options_.durability == Durability::kPower) {
     ::fsync(frame_->steps());
     ::fsync(frame_->wal());
@@ -305,9 +303,7 @@ Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
 void LogCore::WaitForNextTick(int64_t latest_ctime_ns) const {
   if (place_->abilities.fine_timestamps) return;
   for (int i = 0; i < 100; ++i) {
-    timespec now{};
-    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    if (now.tv_sec * 1'000'000'000LL + now.tv_nsec > latest_ctime_ns) return;
+    if (StampingNow() > latest_ctime_ns) return;
     ::usleep(500);
   }
 }

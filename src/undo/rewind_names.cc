@@ -1,0 +1,480 @@
+// Rewinder: names. What was created goes, what was removed or replaced comes back, what was renamed moves back.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/beneath.h"
+#include "base/rel_path.h"
+#include "undo/rewinder.h"
+
+namespace sandglass::undo {
+
+Status Rewinder::Undo(const CreateRecord& r) {
+  const Settled outcome = in_.view.Outcome(r.seq);
+  if (outcome.failed() || SkipsLink(r.mode)) return Ok();
+  auto parent = OpenParent(r.at.dir, r.at.parent);
+  const std::string path = JoinPath(r.at.dir, r.at.name), name(r.at.name);
+  if (!parent.ok()) {
+    if (passed_.IsBorn(r.at.parent)) return Ok();  // gone with its folder, by the step itself
+    AddConflict(ConflictKind::kMissing, path, parent.error().message());
+    return Ok();
+  }
+  TRY_ASSIGN(auto occupant, Occupant(**parent, name));
+  if (!occupant) return Ok();
+  const ObjectId object = r.object != kNoObject ? r.object : outcome.created;
+  if (object != kNoObject && occupant->id != in_.objects.Current(object)) {
+    AddConflict(ConflictKind::kReplaced, path, "someone else's object has this name now; kept");
+    return Ok();
+  }
+  if (!MayChange(*occupant)) {
+    AddConflict(ConflictKind::kEdited, path,
+                "changed after the step was interrupted; kept as it is");
+    return Ok();
+  }
+#ifdef SANDGLASS_MUTANT_keep_born_files
+  if (occupant->stat.IsRegular()) return Ok();
+#endif
+  if (in_.recorder == nullptr) return TakeAwayRaw(r, **parent, name, *occupant);
+  return TakeAway(r.at, **parent, name, *occupant);
+}
+
+Status Rewinder::TakeAway(const NameAt& at, Parent& parent, const std::string& name,
+                          const OpenObject& object) {
+  const std::string path = JoinPath(at.dir, at.name);
+  TRY_ASSIGN(Keep keep, in_.recorder->KeepObject(object, parent.object.fd.get(), name.c_str(), path,
+                                                 KeepBy::kRename));
+  TRY_ASSIGN(OpSeq seq, in_.recorder->IntendRemove(at, object, keep));
+  int err = 0;
+  if (keep.kept == Kept::kAnchor) {
+    TRY_ASSIGN(int anchors, in_.recorder->files().Anchors());
+    err = Attempt(parent, &object, [&] {
+      return ::renameat(parent.object.fd.get(), name.c_str(), anchors,
+                        AnchorName(keep.anchor).c_str());
+    });
+  } else {
+    const int flags = object.stat.IsDirectory() ? AT_REMOVEDIR : 0;
+    err = Attempt(parent, &object,
+                  [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
+  }
+  TRY(in_.recorder->Settle(seq, err));
+  if (object.stat.IsDirectory()) ForgetParents();
+  if (err == ENOTEMPTY || err == EEXIST) {
+    report_.kept.push_back(path);
+    return Ok();
+  }
+  if (err != 0) return Error::FromErrno(err, fmt::format("remove {}", path));
+  notes_.Erase(path);
+  return NoteOtherNames(object);
+}
+
+// Losing a name moves the ctime of an object that has others. That is our doing and no edit, so its signature moves along.
+Status Rewinder::NoteOtherNames(const OpenObject& object) {
+  if (object.stat.IsDirectory() || object.stat.nlink < 2) return Ok();
+  TRY_ASSIGN(FileStat stat, StatFd(object.fd.get()));
+  return NoteSignature(object.id, stat);
+}
+
+// A person's edit of what the step left alone stays one: an older step that changed the object must still find it.
+Status Rewinder::NoteSignature(ObjectId object, const FileStat& stat) {
+  if (WasEdited(object) || (in_.keep != nullptr && in_.keep->contains(object))) return Ok();
+  in_.objects.Put(object, Signature::Of(stat));
+  return in_.recorder != nullptr ? in_.recorder->NoteAfter(object, stat) : Ok();
+}
+
+Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name,
+                             const OpenObject& object) {
+  const std::string path = JoinPath(r.at.dir, r.at.name);
+  int err = 0;
+  if (r.birth == Birth::kReturned) {
+    CHECK(in_.origin != nullptr);
+    TRY_ASSIGN(int anchors, in_.origin->Anchors());
+    err = Attempt(parent, &object, [&] {
+      return ::renameat(parent.object.fd.get(), name.c_str(), anchors,
+                        AnchorName(r.origin).c_str());
+    });
+  } else {
+    const int flags = object.stat.IsDirectory() ? AT_REMOVEDIR : 0;
+    err = Attempt(parent, &object,
+                  [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
+  }
+  if (object.stat.IsDirectory()) ForgetParents();
+  if (err == ENOTEMPTY || err == EEXIST) {
+    report_.kept.push_back(path);
+    return Ok();
+  }
+  if (err != 0) return Error::FromErrno(err, fmt::format("remove {}", path));
+  notes_.Erase(path);
+  return NoteOtherNames(object);
+}
+
+Status Rewinder::Undo(const RemoveRecord& r) {
+  if (in_.view.Outcome(r.seq).failed()) return Ok();
+  const Kept kept = passed_.Contains(r.object) ? Kept::kDirectory : r.kept;
+  if (kept == Kept::kNothing) return Ok();
+  if (SkipsLink(r.mode)) {
+    report_.warnings.push_back(fmt::format("{}: symlinks are not restored under this policy",
+                                           JoinPath(r.at.dir, r.at.name)));
+    return Ok();
+  }
+  return BringBack({r.at, r.object, r.mode, kept, r.anchor, r.nlink, r.rdev, r.symlink_target});
+}
+
+Status Rewinder::BringBack(const Lost& lost) {
+  auto parent = OpenParent(lost.at.dir, lost.at.parent);
+  const std::string path = JoinPath(lost.at.dir, lost.at.name), name(lost.at.name);
+  if (!parent.ok()) {
+    AddConflict(ConflictKind::kMissing, path, parent.error().message());
+    return Ok();
+  }
+  notes_[path];
+  if (lost.kept == Kept::kAnchor && in_.recorder != nullptr) {
+    // Most names are free, and the rename itself finds out.
+    TRY_ASSIGN(bool returned, ReturnAnchor(lost, **parent, name));
+    if (returned) return Ok();
+  }
+  TRY_ASSIGN(auto occupant, Occupant(**parent, name));
+  if (occupant && occupant->id == in_.objects.Current(lost.object)) return Ok();  // it never left
+  const bool made_anew = lost.kept == Kept::kDirectory || lost.kept == Kept::kContent;
+  if (occupant && in_.recorder == nullptr && made_anew &&
+      (occupant->stat.mode & S_IFMT) == (lost.mode & S_IFMT)) {
+    // Killed between making it anew and noting whose place it took.
+    in_.objects.Succeed(lost.object, occupant->id);
+    return in_.objects.Flush();
+  }
+  if (occupant) {
+    TRY(NoteOccupied(path));
+    if (in_.recorder == nullptr) return Ok();
+    // After a crash the person's object keeps the name; by force the step's does. The other one gets a name beside.
+    if (in_.keep != nullptr && lost.kept == Kept::kAnchor) return ReturnAside(lost, **parent, name);
+    TRY(SetAside(lost.at, **parent, name, *occupant));
+  }
+  if (lost.kept == Kept::kAnchor) return ReturnToFreeName(lost, **parent, name);
+  return MakeAnew(lost, **parent, name);
+}
+
+// Whoever did this was faster than the look before the rewind, or had done it before the step was closed.
+Status Rewinder::NoteOccupied(const std::string& path) {
+  constexpr const char* kWhat = "someone else's object has this name now";
+  if (in_.recorder != nullptr && in_.force == Force::kNo)
+    return Error(Code::kConflict, fmt::format("{}: {}", path, kWhat));
+  AddConflict(ConflictKind::kOccupied, path, kWhat);
+  return Ok();
+}
+
+Status Rewinder::ReturnToFreeName(const Lost& lost, Parent& parent, const std::string& name) {
+  TRY_ASSIGN(bool returned, ReturnAnchor(lost, parent, name));
+  if (returned) return Ok();
+  return Error(Code::kExists,
+               fmt::format("{} was taken again at once", JoinPath(lost.at.dir, lost.at.name)));
+}
+
+static std::optional<std::string> FreeNameBeside(int dir_fd, const std::string& name) {
+  for (int n = 1; n < 1000; ++n) {
+    std::string beside = fmt::format("{}.kept-{}", name.substr(0, 240), n);
+    if (!NameExists(dir_fd, beside.c_str())) return beside;
+  }
+  return std::nullopt;
+}
+
+Status Rewinder::ReturnAside(const Lost& lost, Parent& parent, const std::string& name) {
+  const auto beside = FreeNameBeside(parent.object.fd.get(), name);
+  if (!beside) return Error(Code::kExists, "no free name beside an occupied one");
+  Lost renamed = lost;
+  renamed.at.name = *beside;
+  report_.kept.push_back(JoinPath(lost.at.dir, *beside));
+  return ReturnToFreeName(renamed, parent, *beside);
+}
+
+// The name is taken by something that is not ours. Nothing may be lost: it moves to a name beside, which the report gives.
+Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& name,
+                          const OpenObject& occupant) {
+  const auto beside = FreeNameBeside(parent.object.fd.get(), name);
+  if (!beside) return Error(Code::kExists, "no free name beside an occupied one");
+  const NameAt to{at.parent, at.dir, *beside};
+  TRY_ASSIGN(OpSeq seq,
+             in_.recorder->IntendRename(at, to, RenameMode::kNoReplace, occupant, nullptr, {}));
+  const int err = Attempt(parent, &occupant, [&] {
+    return static_cast<int>(::renameat2(parent.object.fd.get(), name.c_str(),
+                                        parent.object.fd.get(), beside->c_str(), RENAME_NOREPLACE));
+  });
+  TRY(in_.recorder->Settle(seq, err));
+  if (err != 0)
+    return Error::FromErrno(err, fmt::format("set {} aside", JoinPath(at.dir, at.name)));
+  const std::string from_path = JoinPath(at.dir, at.name), to_path = JoinPath(at.dir, *beside);
+  if (occupant.stat.IsDirectory()) notes_.MoveBelow(from_path, to_path);
+  report_.kept.push_back(to_path);
+  return Ok();
+}
+
+Result<bool> Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name) {
+  TRY_ASSIGN(int anchors, in_.files.Anchors());
+  AnchorName anchor(lost.anchor);
+  const std::string path = JoinPath(lost.at.dir, lost.at.name);
+  const ObjectId object = in_.objects.Current(lost.object);
+  if (lost.nlink == 1) {
+    looked_at_.insert(object);
+  } else if (const auto kept = LookAt(anchors, anchor.c_str())) {
+    FirstLookAtAnchor(object, *kept);
+  }
+  std::optional<OpSeq> seq;
+  if (in_.recorder != nullptr) {
+    TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kReturned, lost.mode, lost.object,
+                                               lost.anchor));
+  }
+  const int err = Attempt(parent, nullptr, [&] {
+    return static_cast<int>(::renameat2(anchors, anchor.c_str(), parent.object.fd.get(),
+                                        name.c_str(), RENAME_NOREPLACE));
+  });
+  if (seq) TRY(in_.recorder->Settle(*seq, err));
+  if (err == EEXIST) return false;
+  if (err == ENOENT) {
+    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
+    return true;
+  }
+  if (err == EXDEV) {  // the store has moved behind another mount since
+    TRY(CopyAnchor(lost, parent, name));
+    return true;
+  }
+  if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
+  notes_[path].object = object;
+  return true;
+}
+
+Status Rewinder::CopyAnchor(const Lost& lost, Parent& parent, const std::string& name) {
+  TRY_ASSIGN(int anchors, in_.files.Anchors());
+  TRY_ASSIGN(OpenObject kept,
+             OpenObjectAt(place_.identifier, anchors, AnchorName(lost.anchor).c_str()));
+  TRY_ASSIGN(Metadata meta, CaptureMetadata(kept));
+  Lost anew = lost;
+  anew.kept = Kept::kContent;
+  anew.mode = meta.mode;
+  anew.rdev = meta.rdev;
+  anew.symlink_target = meta.symlink_target;
+  TRY(MakeAnew(anew, parent, name));
+  TRY_ASSIGN(OpenObject fresh,
+             OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str()));
+  if (fresh.stat.nlink > 1) return Ok();  // one more name for what was copied already
+  if (S_ISREG(meta.mode)) {
+    Fd out(::openat(parent.object.fd.get(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!out.valid()) return Error::FromErrno(errno, fmt::format("copy back {}", name));
+    TRY(CopySparse(kept.fd.get(), out.get(), meta.size));
+  }
+  return ApplyMetadata(fresh, meta);
+}
+
+Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& name) {
+  const std::string path = JoinPath(lost.at.dir, lost.at.name);
+  const int dir = parent.object.fd.get();
+  std::optional<std::string> other;
+  if (!S_ISDIR(lost.mode) && lost.nlink != 1) other = links_.Find(in_.objects.Current(lost.object));
+  std::optional<OpSeq> seq;
+  if (in_.recorder != nullptr) {
+    TRY_ASSIGN(seq,
+               in_.recorder->IntendCreate(lost.at, other ? Birth::kLink : Birth::kNew, lost.mode,
+                                          other ? in_.objects.Current(lost.object) : kNoObject));
+  }
+  const std::string target(lost.symlink_target);
+  Fd other_dir;
+  if (other) {
+    TRY_ASSIGN(other_dir, OpenDirBeneath(place_.root.get(), ParentOf(*other)));
+  }
+  const int err = Attempt(parent, nullptr, [&]() -> int {
+    if (other)
+      return ::linkat(other_dir.get(), std::string(BaseName(*other)).c_str(), dir, name.c_str(), 0);
+    if (S_ISDIR(lost.mode)) return ::mkdirat(dir, name.c_str(), 0700);
+    if (S_ISLNK(lost.mode)) return ::symlinkat(target.c_str(), dir, name.c_str());
+    return ::mknodat(dir, name.c_str(), (lost.mode & S_IFMT) | 0600, lost.rdev);
+  });
+  ObjectId created = kNoObject;
+  if (err == 0 && !other) {
+    TRY_ASSIGN(created, place_.identifier.OfName(dir, name.c_str()));
+    in_.objects.Succeed(lost.object, created);
+    TRY(in_.objects.Flush());
+    links_.Add(created, path);
+  }
+  if (seq) TRY(in_.recorder->Settle(*seq, err, created));
+  if (err != 0) return Error::FromErrno(err, fmt::format("make {} anew", path));
+  return Ok();
+}
+
+Status Rewinder::Undo(const RenameRecord& r) {
+  if (in_.view.Outcome(r.seq).failed() || SkipsLink(r.mode)) return Ok();
+  const std::string to_path = JoinPath(r.to.dir, r.to.name),
+                    from_path = JoinPath(r.from.dir, r.from.name);
+  auto from = OpenParent(r.from.dir, r.from.parent, 0);
+  auto to = OpenParent(r.to.dir, r.to.parent, 1);
+  if (!from.ok() || !to.ok()) {
+    const bool only_born = in_.view.IsBorn(r.object) && r.target_kept == Kept::kNothing;
+    if (only_born) return Ok();  // gone with their folder, by the step itself
+    AddConflict(ConflictKind::kMissing, to_path, (from.ok() ? to : from).error().message());
+    return Ok();
+  }
+  TRY_ASSIGN(auto moved, Occupant(**to, std::string(r.to.name)));
+  if (r.exchange != 0) return UndoExchange(r, **from, **to, moved);
+  if (moved && moved->id == in_.objects.Current(r.object)) {
+    TRY(MoveBack(r, **from, **to));
+  } else if (!in_.view.IsBorn(r.object)) {
+    TRY_ASSIGN(auto there, Occupant(**from, std::string(r.from.name)));
+    if (!there || there->id != in_.objects.Current(r.object)) {
+      AddConflict(moved ? ConflictKind::kReplaced : ConflictKind::kMissing, to_path,
+                  "not the renamed object any more");
+    }
+  }
+  const Kept kept = passed_.Contains(r.target) ? Kept::kDirectory : r.target_kept;
+  if (r.target == kNoObject || kept == Kept::kNothing || SkipsLink(r.target_mode)) return Ok();
+  return BringBack(
+      {r.to, r.target, r.target_mode, kept, r.anchor, 0, r.target_rdev, r.target_symlink});
+}
+
+// One of the two may have been born in the step and be gone by now: then the other one moves back alone.
+Status Rewinder::UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
+                              const std::optional<OpenObject>& at_to) {
+  TRY_ASSIGN(auto at_from, Occupant(from, std::string(r.from.name)));
+  const bool object_moved = at_to && at_to->id == in_.objects.Current(r.object);
+  const bool target_moved = at_from && at_from->id == in_.objects.Current(r.target);
+  if (object_moved && target_moved) return MoveBack(r, from, to);
+  RenameRecord alone = r;
+  alone.exchange = 0;
+  if (object_moved && !at_from) return MoveBack(alone, from, to);
+  if (target_moved && !at_to) {
+    std::swap(alone.from, alone.to);
+    std::swap(alone.object, alone.target);
+    return MoveBack(alone, to, from);
+  }
+  const bool never = at_from && at_from->id == in_.objects.Current(r.object);
+  const bool both_gone = in_.view.IsBorn(r.object) && in_.view.IsBorn(r.target);
+  if (!never && !both_gone) {
+    AddConflict(ConflictKind::kReplaced, JoinPath(r.to.dir, r.to.name),
+                "not the exchanged objects any more");
+  }
+  return Ok();
+}
+
+Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
+  const std::string from_name(r.from.name), to_name(r.to.name);
+  const std::string from_path = JoinPath(r.from.dir, from_name),
+                    to_path = JoinPath(r.to.dir, to_name);
+  const bool exchange = r.exchange != 0;
+  TRY_ASSIGN(auto object, Occupant(to, to_name));
+  if (!object) return Ok();
+  TRY_ASSIGN(auto blocker, Occupant(from, from_name));
+  if (!exchange && blocker) {
+    TRY(NoteOccupied(from_path));
+    if (in_.recorder == nullptr) return Ok();
+    TRY(SetAside(r.from, from, from_name, *blocker));
+  }
+  std::optional<OpSeq> seq;
+  if (in_.recorder != nullptr) {
+    TRY(in_.recorder->TouchMeta(*object, to_path, TouchReason::kNames));
+    if (exchange && blocker) TRY(in_.recorder->TouchMeta(*blocker, from_path, TouchReason::kNames));
+    TRY_ASSIGN(seq, in_.recorder->IntendRename(
+                        r.to, r.from, exchange ? RenameMode::kExchange : RenameMode::kNoReplace,
+                        *object, exchange && blocker ? &*blocker : nullptr, {}));
+  }
+  const unsigned flags = exchange ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+  const auto rename_back = [&] {
+    return static_cast<int>(::renameat2(to.object.fd.get(), to_name.c_str(), from.object.fd.get(),
+                                        from_name.c_str(), flags));
+  };
+  int err = Attempt(to, &*object, rename_back);
+  if (err == EACCES || err == EPERM) err = Attempt(from, nullptr, rename_back);
+  if (seq) TRY(in_.recorder->Settle(*seq, err));
+  if (err != 0)
+    return Error::FromErrno(err, fmt::format("rename {} back to {}", to_path, from_path));
+  MoveNotes(r);
+  if (object->stat.IsDirectory() || (blocker && blocker->stat.IsDirectory())) {
+    // Paths below have changed; the two parents themselves have not, unless one lies below the other's child.
+    ForgetParents();
+    TRY(OpenParent(r.from.dir, r.from.parent, 0));
+    TRY(OpenParent(r.to.dir, r.to.parent, 1));  // the caller's references are to these two places
+  }
+  return Ok();
+}
+
+Status Rewinder::Undo(const ReplaceRecord& r) {
+  if (in_.view.Outcome(r.seq).failed()) return Ok();
+  const std::string path = JoinPath(r.at.dir, r.at.name), name(r.at.name);
+  auto parent = OpenParent(r.at.dir, r.at.parent);
+  if (!parent.ok()) {
+    AddConflict(ConflictKind::kMissing, path, parent.error().message());
+    return Ok();
+  }
+  notes_[path];
+  TRY_ASSIGN(auto now, Occupant(**parent, name));
+  const bool swapped = now && now->id == in_.objects.Current(r.fresh_object);
+  if (now && now->id == in_.objects.Current(r.old_object)) return ReturnReplaced(r, **parent, name);
+  if (now && !swapped) {
+    AddConflict(ConflictKind::kReplaced, path, "someone else's object has this name now");
+    if (in_.recorder == nullptr) return Ok();
+    TRY(SetAside(r.at, **parent, name, *now));
+    now.reset();
+  }
+  if (swapped && !MayChange(*now)) {
+    AddConflict(ConflictKind::kEdited, path,
+                "changed after the step was interrupted; kept as it is");
+    return Ok();
+  }
+  if (now) return ExchangeInodes(r, **parent, name, *now);
+  // The fresh inode was removed later in the step: the old one comes back as after a removal.
+  if (in_.recorder == nullptr && r.returned != 0) return ReturnReplaced(r, **parent, name);
+  return ReturnToFreeName({r.at, r.old_object, S_IFREG, Kept::kAnchor, r.anchor, 0, 0, {}},
+                          **parent, name);
+}
+
+Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name,
+                                const OpenObject& now) {
+  const std::string path = JoinPath(r.at.dir, r.at.name);
+  TRY_ASSIGN(int anchors, in_.files.Anchors());
+  AnchorName kept(r.anchor);
+  const auto old = StatAt(anchors, kept.c_str());
+  if (!old.ok()) {
+    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
+    return Ok();
+  }
+  if (in_.recorder == nullptr) {
+    const int err = Attempt(parent, &now, [&] {
+      return static_cast<int>(::renameat2(anchors, kept.c_str(), parent.object.fd.get(),
+                                          name.c_str(), RENAME_EXCHANGE));
+    });
+    if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
+    return ReturnReplaced(r, parent, name);
+  }
+  FirstLookAtAnchor(in_.objects.Current(r.old_object), *old);
+  // The old inode moves to the recorder's folder first, so that the exchange leaves the present one there, ready for redo.
+  TRY(in_.recorder->TouchMeta(now, path, TouchReason::kDirect));
+  TRY_ASSIGN(int mine, in_.recorder->files().Anchors());
+  TRY_ASSIGN(AnchorId slot, in_.recorder->files().NewAnchor());
+  AnchorName slot_name(slot);
+  TRY_ASSIGN(OpSeq seq, in_.recorder->IntendReplace(r.at, now.id, r.old_object, slot, r.anchor));
+  if (::renameat2(anchors, kept.c_str(), mine, slot_name.c_str(), RENAME_NOREPLACE) != 0) {
+    return Error::FromErrno(errno, fmt::format("bring back {}", path));
+  }
+  const int err = Attempt(parent, &now, [&] {
+    return static_cast<int>(::renameat2(mine, slot_name.c_str(), parent.object.fd.get(),
+                                        name.c_str(), RENAME_EXCHANGE));
+  });
+  if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
+  TRY(in_.recorder->Settle(seq, 0));
+  return NoteOtherNames(now);
+}
+
+// Of a killed rewind: the inode that came from the rewound step goes back to where that step keeps it.
+Status Rewinder::ReturnReplaced(const ReplaceRecord& r, Parent&, const std::string&) {
+  if (in_.recorder != nullptr || r.returned == 0 || in_.origin == nullptr) return Ok();
+  TRY_ASSIGN(int mine, in_.files.Anchors());
+  TRY_ASSIGN(int theirs, in_.origin->Anchors());
+  if (!NameExists(mine, AnchorName(r.anchor).c_str())) return Ok();
+  if (::renameat2(mine, AnchorName(r.anchor).c_str(), theirs, AnchorName(r.origin).c_str(),
+                  RENAME_NOREPLACE) != 0) {
+    return Error::FromErrno(errno, "return a kept inode");
+  }
+  return Ok();
+}
+
+}  // namespace sandglass::undo

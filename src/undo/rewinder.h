@@ -1,0 +1,158 @@
+// Rewinder: the inside of Rewind(). Split over files by what is put back: rewind.cc (the replay, finding things, metadata),
+// rewind_names.cc, rewind_content.cc. Lives for one rewind; one thread.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "undo/link_index.h"
+#include "undo/passed_folders.h"
+#include "undo/rewind.h"
+
+namespace sandglass::undo {
+
+class Rewinder {
+ public:
+  Rewinder(const RewindInput& input, RewindReport& report)
+      : in_(input),
+        place_(input.place),
+        report_(report),
+        links_(input.place),
+        passed_(input.view, input.objects) {}
+
+  Status Run();
+
+ private:
+  // A directory that names are changed in; the last one is kept open because neighbours in the journal share it.
+  struct Parent {
+    std::string path;
+    OpenObject object;
+  };
+
+  Status UndoRecord(const Record& record);
+  void NoteUndone(const Record& record, size_t index);
+  void MoveNotes(const RenameRecord& r);
+  // Folders' times move with what happens in them, and a locked file could not be worked on any more.
+  static bool ComesLast(const MetaRecord& r) {
+    return S_ISDIR(r.meta.mode) || (r.meta.flags & kBlockingFlags) != 0;
+  }
+  Status Undo(const MetaRecord& r, size_t index);
+  Status Undo(const ContentRecord& r);
+  Status Undo(const CreateRecord& r);
+  Status Undo(const RemoveRecord& r);
+  Status Undo(const RenameRecord& r);
+  Status Undo(const ReplaceRecord& r);
+
+  // --- Pieces of the above.
+  struct Lost {  // an object that has to come back to a name
+    NameAt at;
+    ObjectId object;
+    uint32_t mode;
+    Kept kept;
+    AnchorId anchor;
+    uint32_t nlink;  // names that it had; 0: not on record
+    uint64_t rdev;
+    std::string_view symlink_target;
+  };
+  Status BringBack(const Lost& lost);
+  // False: something has the name.
+  Result<bool> ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name);
+  Status ReturnToFreeName(const Lost& lost, Parent& parent, const std::string& name);
+  Status NoteOccupied(const std::string& path);
+  Status CopyAnchor(const Lost& lost, Parent& parent, const std::string& name);
+  Status ReturnAside(const Lost& lost, Parent& parent, const std::string& name);
+  Status MakeAnew(const Lost& lost, Parent& parent, const std::string& name);
+  Status TakeAway(const NameAt& at, Parent& parent, const std::string& name,
+                  const OpenObject& object);
+  Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name,
+                     const OpenObject& object);
+  Status UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
+                      const std::optional<OpenObject>& at_to);
+  // Edits by other hands, told by the signature at the first look at an object: our own changes move its times afterwards.
+  void FirstLook(ObjectId object, const FileStat& stat);
+  void FirstLookAtAnchor(ObjectId object, const FileStat& stat);
+  bool WasEdited(ObjectId object) const { return edited_.contains(object); }
+  Status NoteOtherNames(const OpenObject& object);
+  Status NoteSignature(ObjectId object, const FileStat& stat);
+  Status MoveBack(const RenameRecord& r, Parent& from, Parent& to);
+  Status ExchangeInodes(const ReplaceRecord& r, Parent& parent, const std::string& name,
+                        const OpenObject& now);
+  Status ReturnReplaced(const ReplaceRecord& r, Parent& parent, const std::string& name);
+  Status SetAside(const NameAt& at, Parent& parent, const std::string& name,
+                  const OpenObject& occupant);
+  bool HoldsAlready(const OpenObject& object, const ContentRecord& r);
+  Status WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent,
+                      const std::string& name);
+  Status ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent,
+                     const std::string& name);
+  Status RecordContentChange(const OpenObject& object, const ContentRecord& r);
+  Status FillWhole(int fd, const ContentRecord& r);
+  Status FillRange(int fd, const ContentRecord& r);
+  Result<Fd> OpenForWriting(const OpenObject& object, const std::string& path, Parent& parent,
+                            const std::string& name);
+  Status ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r);
+  Status ApplyDeferred();
+  Status NoteSignatures();
+
+  Status LiftAbove(std::string_view dir);
+  Result<Parent*> OpenParent(std::string_view dir, ObjectId expected, int slot = 0);
+  Result<std::optional<OpenObject>> Occupant(Parent& parent, const std::string& name);
+  // The object at a path, if it is still the one recorded and not a person's to keep.
+  Result<std::optional<OpenObject>> Recorded(std::string_view path, ObjectId recorded,
+                                             Parent** parent);
+  bool MayChange(const OpenObject& object) const {
+    return in_.keep == nullptr || !in_.keep->contains(object.id);
+  }
+  void ForgetParents() {
+    parents_[0].reset();
+    parents_[1].reset();
+  }
+  void AddConflict(ConflictKind kind, std::string_view path, std::string_view detail) {
+    report_.conflicts.push_back({kind, std::string(path), std::string(detail)});
+  }
+  bool SkipsLink(uint32_t mode) const {
+    return S_ISLNK(mode) && in_.symlinks != SymlinkPolicy::kReadWrite;
+  }
+
+  // Tries `op`; when the kernel refuses, lifts what can be lifted (mode bits of the directory, immutable and append-only flags) and tries
+  // again. Everything lifted is on record and put back by the end.
+  template <class Op>
+  int Attempt(Parent& parent, const OpenObject* object, Op op);
+
+  const RewindInput& in_;
+  const Place& place_;
+  RewindReport& report_;
+  LinkIndex links_;
+  const PassedFolders passed_;
+  std::optional<Parent> parents_[2];
+  struct Note {
+    ObjectId object;  // if known
+    std::optional<size_t> deferred_meta;
+    std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
+  };
+  bool lifted_ = false;  // a folder that was closed to us has been opened
+  std::unordered_set<ObjectId> looked_at_;
+  std::unordered_map<ObjectId, FileStat>
+      edited_;           // as first seen; only what the step itself left alone
+  PathMap<Note> notes_;  // everything touched, at its present path
+};
+
+template <class Op>
+int Rewinder::Attempt(Parent& parent, const OpenObject* object, Op op) {
+  if (op() == 0) return 0;
+  if (errno != EACCES && errno != EPERM) return errno;
+  ClearBlockingFlags(parent.object);
+  auto stat = StatFd(parent.object.fd.get());
+  if (stat.ok() && (stat->mode & 0700) != 0700) {
+    ::chmod(ProcPath(parent.object.fd.get()).c_str(), (stat->mode & 07777) | 0700);
+  }
+  if (object != nullptr) ClearBlockingFlags(*object);
+  return op() == 0 ? 0 : errno;
+}
+
+}  // namespace sandglass::undo
