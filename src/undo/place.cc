@@ -15,6 +15,7 @@
 #include <filesystem>
 
 #include "base/io.h"
+#include "undo/encryption.h"
 
 namespace sandglass::undo {
 namespace {
@@ -114,6 +115,12 @@ std::array<uint8_t, 16> ReadBootId() {
   return id;
 }
 
+bool HaveSameEncryption(const Place& place) {
+  const auto project = EncryptionPolicyOf(place.root.get());
+  const auto store = EncryptionPolicyOf(place.store.get());
+  return project.ok() && store.ok() && *project == *store;
+}
+
 Status Probe(Place& place) {
   TRY_ASSIGN(FileStat root, StatFd(place.root.get()));
   TRY_ASSIGN(FileStat store, StatFd(place.store.get()));
@@ -129,8 +136,9 @@ Status Probe(Place& place) {
   StoreAbilities& abilities = place.abilities;
   const bool same_device = root_dev.st_dev == store_dev.st_dev;
   abilities.handles = place.identifier.has_handles();
-  // Link and rename fail between two mounts even of one file system.
-  abilities.links = abilities.handles && same_device && root.mount == store.mount;
+  // Link and rename fail between two mounts even of one file system, and into a folder with another encryption.
+  abilities.links =
+      abilities.handles && same_device && root.mount == store.mount && HaveSameEncryption(place);
   abilities.reflinks = same_device && probe.CanClone();
   abilities.leases = probe.CanLease();
   abilities.exchange = abilities.links && abilities.leases && probe.CanExchange();

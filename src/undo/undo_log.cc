@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "base/rel_path.h"
+#include "undo/encryption.h"
 #include "undo/link_index.h"
 #include "undo/log_core.h"
 #include "undo/looker.h"
@@ -43,6 +44,7 @@ Result<std::unique_ptr<LogCore>> LogCore::Open(const UndoPaths& paths, const Und
   TRY_ASSIGN(RegistryClaim claim,
              RegistryClaim::Take(RegistryFor(paths), paths.project, options.log));
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
+  TRY(CheckEncryption(*place));  // not in OpenPlace: a store that must not be used can be discarded
   std::unique_ptr<LogCore> core(new LogCore(std::move(place), options));
   {
     LifecycleLock lock(*core);
