@@ -181,6 +181,28 @@ TEST_F(SandglassProgram, ShowNamesEachChange) {
   EXPECT_FALSE(At(manifest, "records").AsArray()->empty());
 }
 
+TEST_F(SandglassProgram, AProjectInsideAnotherCanBeUsedOnceTheOtherIsDiscarded) {
+  const std::string home = workspace_.root() + "/home", inner = workspace_.Path("src");
+  MustCall(::setenv("SANDGLASS_HOME", home.c_str(), 1), "setenv");
+  const auto sandglass = [](const Words& words) {
+    Words line = {SANDGLASS_BINARY};
+    line.insert(line.end(), words.begin(), words.end());
+    return Execute(line);
+  };
+  const std::string store = Must(undo::StoreLocationFor(inner));
+  Must(undo::UndoLog::Open({.project = inner, .store = store}));
+  Must(undo::UndoLog::Open({.project = workspace_.project(), .store = ""}));
+
+  const Ended refused = sandglass({"status", "--project", inner});
+  EXPECT_NE(refused.exit_code, 0);
+  const std::string advice = "discard --project " + workspace_.project();
+  EXPECT_THAT(refused.err, HasSubstr(advice));
+  EXPECT_EQ(sandglass({"history", "--project", inner}).exit_code, 0) << "reading is no use of it";
+  EXPECT_EQ(sandglass({"discard", "--yes", "--project", workspace_.project()}).exit_code, 0);
+  EXPECT_EQ(sandglass({"status", "--project", inner}).exit_code, 0);
+  MustCall(::unsetenv("SANDGLASS_HOME"), "unsetenv");
+}
+
 TEST_F(SandglassProgram, AmbientStepsHaveNegativeNumbers) {
   {
     auto log = Must(undo::UndoLog::Open(Paths()));

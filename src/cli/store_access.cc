@@ -28,9 +28,11 @@ Result<undo::UndoPaths> FindPaths(const Arguments& arguments) {
   const std::filesystem::path project = std::filesystem::canonical(given, error);
   if (error) return Error::FromErrno(error.value(), fmt::format("open the project {}", given));
   if (arguments.Has(kStoreOption.name))
-    return undo::UndoPaths{project.native(), arguments.Value(kStoreOption.name)};
+    return undo::UndoPaths{.project = project.native(),
+                           .store = arguments.Value(kStoreOption.name)};
   TRY_ASSIGN(std::string store, undo::StoreLocationFor(project.native()));
-  return undo::UndoPaths{project.native(), std::move(store)};
+  return undo::UndoPaths{
+      .project = project.native(), .store = std::move(store), .registry = undo::RegistryLocation()};
 }
 
 bool StoreExists(const undo::UndoPaths& paths) {

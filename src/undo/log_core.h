@@ -18,6 +18,7 @@
 #include "undo/key_locks.h"
 #include "undo/objects_table.h"
 #include "undo/place.h"
+#include "undo/registry.h"
 #include "undo/rewind.h"
 #include "undo/safeguard.h"
 #include "undo/shadows.h"
@@ -102,7 +103,8 @@ class LogCore {
   Instant Now() const { return options_.clock->Now(); }
 
   // --- undo_log.cc
-  Status Start() REQUIRES(lifecycle_);
+  // Registers the project as soon as its store is ours.
+  Status Start(RegistryClaim claim) REQUIRES(lifecycle_);
   Status LoadRows() REQUIRES(lifecycle_);
   Result<StepId> OpenLocked(const StepSpec& spec) REQUIRES(lifecycle_);
   Result<std::vector<StepId>> CloseLocked(std::span<const ObjectRef> live_writers)

@@ -15,6 +15,7 @@
 #include <filesystem>
 
 #include "base/io.h"
+#include "undo/encryption.h"
 
 namespace sandglass::undo {
 namespace {
@@ -47,15 +48,6 @@ Result<Fd> OpenFolder(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return Error::FromErrno(errno, fmt::format("open folder {}", path));
   return fd;
-}
-
-Status MakeFolders(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return Error::FromErrno(errno, fmt::format("create undo store {}", path));
-  }
-  return Ok();
 }
 
 // A store inside its project would record itself, and worlds could reach it.
@@ -123,6 +115,12 @@ std::array<uint8_t, 16> ReadBootId() {
   return id;
 }
 
+bool HaveSameEncryption(const Place& place) {
+  const auto project = EncryptionPolicyOf(place.root.get());
+  const auto store = EncryptionPolicyOf(place.store.get());
+  return project.ok() && store.ok() && *project == *store;
+}
+
 Status Probe(Place& place) {
   TRY_ASSIGN(FileStat root, StatFd(place.root.get()));
   TRY_ASSIGN(FileStat store, StatFd(place.store.get()));
@@ -138,8 +136,9 @@ Status Probe(Place& place) {
   StoreAbilities& abilities = place.abilities;
   const bool same_device = root_dev.st_dev == store_dev.st_dev;
   abilities.handles = place.identifier.has_handles();
-  // Link and rename fail between two mounts even of one file system.
-  abilities.links = abilities.handles && same_device && root.mount == store.mount;
+  // Link and rename fail between two mounts even of one file system, and into a folder with another encryption.
+  abilities.links =
+      abilities.handles && same_device && root.mount == store.mount && HaveSameEncryption(place);
   abilities.reflinks = same_device && probe.CanClone();
   abilities.leases = probe.CanLease();
   abilities.exchange = abilities.links && abilities.leases && probe.CanExchange();
@@ -148,6 +147,15 @@ Status Probe(Place& place) {
 }
 
 }  // namespace
+
+Status MakeFolders(const std::string& path, std::string_view what) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Error::FromErrno(errno, fmt::format("create {} {}", what, path));
+  }
+  return Ok();
+}
 
 Result<Fd> OpenSubdir(int dir_fd, const char* name) {
   Fd fd(::openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -182,7 +190,7 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
   }
   if (access == StoreAccess::kReadWrite) {
     TRY(CheckApart(place->project_path, place->store_path));
-    TRY(MakeFolders(place->store_path));
+    TRY(MakeFolders(place->store_path, "the undo store"));
   }
   TRY_ASSIGN(place->store, OpenFolder(place->store_path));
   TRY_ASSIGN(place->identifier, Identifier::Probe(place->root.get()));
@@ -212,6 +220,8 @@ std::optional<std::pair<dev_t, uint64_t>> GroundOf(std::filesystem::path path) {
   return std::nullopt;
 }
 
+}  // namespace
+
 std::filesystem::path StateFolder() {
   if (const char* home = std::getenv("SANDGLASS_HOME"); home != nullptr && *home == '/')
     return home;
@@ -223,13 +233,15 @@ std::filesystem::path StateFolder() {
          ".local/state/sandglass";
 }
 
-}  // namespace
+std::string PathKey(const std::filesystem::path& real) {
+  return fmt::format("{:016x}", HashBytes64(AsBytes(real.native())));
+}
 
 Result<std::string> StoreLocationFor(const std::string& project) {
   std::error_code error;
   const std::filesystem::path real = std::filesystem::canonical(project, error);
   if (error) return Error::FromErrno(error.value(), fmt::format("find the project {}", project));
-  const std::string key = fmt::format("{:016x}", HashBytes64(AsBytes(real.native())));
+  const std::string key = PathKey(real);
   const std::filesystem::path preferred = StateFolder() / "undo" / key;
   const bool inside = preferred.native().starts_with(real.native() + "/");
   if (!inside && GroundOf(preferred) == GroundOf(real)) return preferred.native();

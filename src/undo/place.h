@@ -7,8 +7,10 @@
 #include <sys/types.h>
 
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -35,6 +37,13 @@ enum class StoreAccess : uint8_t { kReadOnly, kReadWrite };
 
 // Opens both folders (creating the store's if need be) and probes. Does not look at what the store holds.
 Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess access);
+
+// The folder for everything that Sandglass keeps of its user.
+std::filesystem::path StateFolder();
+// The name under which things of a project are filed, from its real path.
+std::string PathKey(const std::filesystem::path& real);
+// Creates the folder `path`, private to its owner, and those above that are missing. `what` is for the error.
+Status MakeFolders(const std::string& path, std::string_view what);
 
 // Creates `name` below `dir_fd` if it is missing and opens it.
 Result<Fd> OpenOrMakeDir(int dir_fd, const char* name);

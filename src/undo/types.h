@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/log.h"
 
 namespace sandglass::undo {
 
@@ -183,6 +184,7 @@ struct UndoOptions {
   SafeguardHandler* safeguard_handler =
       nullptr;  // default: nobody to ask, so every question is denied
   UndoObserver* observer = nullptr;
+  Logger log = Logger::Null();  // warnings
 };
 
 }  // namespace sandglass::undo

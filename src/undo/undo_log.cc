@@ -11,11 +11,13 @@
 
 #include "base/io.h"
 #include "base/rel_path.h"
+#include "undo/encryption.h"
 #include "undo/link_index.h"
 #include "undo/log_core.h"
 #include "undo/looker.h"
 #include "undo/name_trail.h"
 #include "undo/reading.h"
+#include "undo/registry.h"
 
 namespace sandglass::undo {
 namespace {
@@ -37,18 +39,22 @@ LogCore::LogCore(std::unique_ptr<Place> place, const UndoOptions& options)
 LogCore::~LogCore() { StopThreads(); }
 
 Result<std::unique_ptr<LogCore>> LogCore::Open(const UndoPaths& paths, const UndoOptions& options) {
+  TRY_ASSIGN(RegistryClaim claim,
+             RegistryClaim::Take(RegistryFor(paths), paths.project, options.log));
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
+  TRY(CheckEncryption(*place));  // not in OpenPlace: a store that must not be used can be discarded
   std::unique_ptr<LogCore> core(new LogCore(std::move(place), options));
   {
     LifecycleLock lock(*core);
-    TRY(core->Start());
+    TRY(core->Start(std::move(claim)));
   }
   core->StartThreads();
   return core;
 }
 
-Status LogCore::Start() {
+Status LogCore::Start(RegistryClaim claim) {
   TRY_ASSIGN(frame_, StoreFrame::Open(*place_));
+  TRY(claim.Register(place_->store_path));
   TRY(RemoveTreeAt(frame_->store(), "shadows"));
   TRY(objects_.Load(frame_->store()));
   TRY(LoadRows());
@@ -525,7 +531,9 @@ Status UndoLog::Discard(const UndoPaths& paths) {
   for (const char* name : kStoreNames) {
     if (std::string_view(name) != "lock") TRY(RemoveTreeAt(store, name));
   }
-  return ReplaceFileAt(store, "version", fmt::format("{}\n", kFormatVersion));
+  TRY(ReplaceFileAt(store, "version", fmt::format("{}\n", kFormatVersion)));
+  ForgetProject(RegistryFor(paths), place->project_path, place->store_path);
+  return Ok();
 }
 
 const RecoveryReport& UndoLog::recovery() const { return core_->recovery(); }

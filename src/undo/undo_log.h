@@ -25,6 +25,8 @@ namespace sandglass::undo {
 struct UndoPaths {
   std::string project;
   std::string store;  // "": StoreLocationFor(project)
+  // Where projects are registered, so that none is opened inside another. "": RegistryLocation() if `store` is "" too, else none.
+  std::string registry = {};
 };
 
 // How the store can keep content of this project, as found at open.
@@ -43,11 +45,12 @@ struct Place;
 
 class UndoLog {
  public:
-  // kVersion: the store has another format; OpenWith Discard() first. kLocked: in use. kConflict: the store belongs to another project
-  // or the project was replaced. kUnsupported: the place cannot be protected (the message says why).
+  // kVersion: the store has another format; OpenWith Discard() first. kLocked: in use. kConflict: the store belongs to another project,
+  // or the project was replaced, or it lies inside or around another one with a store. kUnsupported: the place cannot be protected (the message says why).
   static Result<std::unique_ptr<UndoLog>> Open(const UndoPaths& paths,
                                                const UndoOptions& options = {});
-  // Wipes the store, whatever its version, and leaves an empty one of the current version. The project is not touched.
+  // Wipes the store, whatever its version, and leaves an empty one of the current version; the registry forgets it. The project
+  // is not touched.
   static Status Discard(const UndoPaths& paths);
   ~UndoLog();
 
@@ -119,5 +122,7 @@ class StoreReader {
 // Where a project's store goes: the state folder when its file system and mount are the project's, else a hidden folder
 // beside the project.
 Result<std::string> StoreLocationFor(const std::string& project);
+// Where projects with such stores are registered: in the state folder.
+std::string RegistryLocation();
 
 }  // namespace sandglass::undo

@@ -5,10 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <latch>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
@@ -459,6 +464,233 @@ TEST_F(UndoStore, WithoutAStoreTheLocationRuleDecides) {
   Result<std::string> again = StoreLocationFor(workspace().project());
   ASSERT_OK(again);
   EXPECT_EQ(*location, *again);
+}
+
+// The registry of projects.
+
+class RecordingSink final : public LogSink {
+ public:
+  void WriteLine(std::string_view line) override { text += line; }
+  std::string text;
+};
+
+// Projects "outer", "outer/inner" and "outer-2", each with a store, and a registry.
+class UndoRegistry : public UndoTest {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"outer", "outer/inner", "outer-2"})
+      MustCall(::mkdir(ProjectAt(name).c_str(), 0755), "mkdir");
+  }
+
+  std::string ProjectAt(const std::string& name) const { return workspace().root() + "/" + name; }
+  std::string StoreOf(const std::string& name) const {
+    return fmt::format("{}/store of {}", workspace().root(), NameOf(name));
+  }
+  std::string Registry() const { return workspace().root() + "/state/projects"; }
+  UndoPaths PathsOf(const std::string& name) const {
+    return {.project = ProjectAt(name), .store = StoreOf(name), .registry = Registry()};
+  }
+  Result<std::unique_ptr<UndoLog>> Open(const std::string& name) {
+    return UndoLog::Open(PathsOf(name), options_);
+  }
+  // As an open and a close; the store stays.
+  void Use(const std::string& name) { EXPECT_OK(Open(name)) << name; }
+
+  void ExpectRefused(const std::string& name, const std::string& because_of) {
+    const auto opened = Open(name);
+    ASSERT_CODE(opened, Code::kConflict);
+    const std::string& message = opened.error().message();
+    EXPECT_THAT(message, HasSubstr(ProjectAt(because_of)));
+    EXPECT_THAT(message, HasSubstr(StoreOf(because_of)));
+    EXPECT_THAT(message, HasSubstr("sandglass discard --project " + ProjectAt(because_of)));
+  }
+  // Without the lock.
+  std::vector<std::string> Entries() const {
+    std::vector<std::string> names = NamesIn(Registry());
+    std::erase(names, "lock");
+    return names;
+  }
+  void WriteEntry(const std::string& name, std::string_view content) const {
+    const Fd registry(MustCall(::open(Registry().c_str(), O_PATH | O_DIRECTORY), "open registry"));
+    Must(ReplaceFileAt(registry.get(), name.c_str(), content));
+  }
+
+ private:
+  static std::string NameOf(std::string name) {
+    std::replace(name.begin(), name.end(), '/', ' ');
+    return name;
+  }
+};
+
+TEST_F(UndoRegistry, AProjectInsideAnotherIsRefused) {
+  Use("outer");
+  ExpectRefused("outer/inner", "outer");
+  EXPECT_THAT(NamesIn(StoreOf("outer/inner")), IsEmpty()) << "nothing was made for it";
+  EXPECT_THAT(Entries(), SizeIs(1));
+  Use("outer");
+}
+
+TEST_F(UndoRegistry, AProjectAroundAnotherIsRefused) {
+  Use("outer/inner");
+  ExpectRefused("outer", "outer/inner");
+  EXPECT_THAT(Entries(), SizeIs(1));
+  Use("outer/inner");
+}
+
+TEST_F(UndoRegistry, AProjectIsRefusedWhileTheOtherOneIsOpen) {
+  const auto outer = Open("outer");
+  ASSERT_OK(outer);
+  ExpectRefused("outer/inner", "outer");
+}
+
+TEST_F(UndoRegistry, ASymlinkDoesNotHideWhereAProjectLies) {
+  Use("outer");
+  const std::string link = workspace().root() + "/link";
+  MustCall(::symlink(ProjectAt("outer/inner").c_str(), link.c_str()), "symlink");
+  EXPECT_CODE(
+      UndoLog::Open({.project = link, .store = workspace().store(), .registry = Registry()}),
+      Code::kConflict);
+}
+
+TEST_F(UndoRegistry, SiblingsDoNotDisturbEachOtherEvenIfOneNameBeginsLikeTheOther) {
+  const auto outer = Open("outer"), sibling = Open("outer-2");
+  EXPECT_OK(outer);
+  EXPECT_OK(sibling);
+  EXPECT_THAT(Entries(), SizeIs(2));
+}
+
+TEST_F(UndoRegistry, TheSameProjectTwiceIsLockedAsWithoutARegistry) {
+  const auto first = Open("outer");
+  ASSERT_OK(first);
+  EXPECT_CODE(Open("outer"), Code::kLocked);
+  EXPECT_THAT(Entries(), SizeIs(1));
+}
+
+TEST_F(UndoRegistry, AnEntryWhoseProjectIsGoneIsForgotten) {
+  Use("outer/inner");
+  MustCall(::rename(ProjectAt("outer/inner").c_str(), ProjectAt("moved away").c_str()), "rename");
+  Use("outer");
+  EXPECT_THAT(Entries(), SizeIs(1));
+}
+
+TEST_F(UndoRegistry, AnEntryWhoseStoreIsGoneIsForgotten) {
+  Use("outer/inner");
+  Must(test::RemoveTree(StoreOf("outer/inner")));
+  Use("outer");
+  EXPECT_THAT(Entries(), SizeIs(1));
+  ExpectRefused("outer/inner", "outer");
+}
+
+TEST_F(UndoRegistry, DiscardForgetsTheProject) {
+  Use("outer");
+  EXPECT_OK(UndoLog::Discard(PathsOf("outer")));
+  EXPECT_THAT(Entries(), IsEmpty());
+  Use("outer/inner");
+  ExpectRefused("outer", "outer/inner");
+}
+
+TEST_F(UndoRegistry, AStoreThatWasDiscardedWithoutTheRegistryDoesNotCount) {
+  Use("outer");
+  EXPECT_OK(UndoLog::Discard({.project = ProjectAt("outer"), .store = StoreOf("outer")}));
+  EXPECT_THAT(Entries(), SizeIs(1));
+  Use("outer/inner");
+  EXPECT_THAT(Entries(), SizeIs(1));
+}
+
+TEST_F(UndoRegistry, DiscardOfAnotherStoreOfTheProjectForgetsNothing) {
+  Use("outer");
+  EXPECT_OK(UndoLog::Discard(
+      {.project = ProjectAt("outer"), .store = workspace().store(), .registry = Registry()}));
+  ExpectRefused("outer/inner", "outer");
+}
+
+TEST_F(UndoRegistry, AnEntryThatCannotBeReadIsPassedOverWithAWarning) {
+  Use("outer");
+  const std::string entry = Entries().at(0);
+  FakeClock clock;
+  for (const std::string& damaged :
+       {std::string("garbage"), std::string(), std::string(100'000, 'x'), std::string("[]"),
+        std::string(R"({"project":"relative","store":"/s"})"), std::string(R"({"project":"/p"})"),
+        fmt::format(R"({{"project":"{}","store":"/s"}})", ProjectAt("outer/inner"))}) {
+    SCOPED_TRACE(damaged.substr(0, 80));
+    RecordingSink sink;
+    options_.log = Logger(sink, clock);
+    WriteEntry(entry, damaged);
+    Use("outer/inner");
+    EXPECT_THAT(sink.text, HasSubstr(entry));
+    EXPECT_THAT(Entries(), Contains(entry)) << "it may mean something to somebody";
+    EXPECT_OK(UndoLog::Discard(PathsOf("outer/inner")));
+    Use("outer");
+    ExpectRefused("outer/inner", "outer");
+  }
+}
+
+TEST_F(UndoRegistry, WhatIsNoEntryIsLeftAlone) {
+  Use("outer-2");
+  WriteEntry("0123456789abcdef.tmp", "an interrupted write");
+  WriteEntry("notes.txt", "a person's");
+  RecordingSink sink;
+  FakeClock clock;
+  options_.log = Logger(sink, clock);
+  Use("outer");
+  EXPECT_EQ(sink.text, "");
+  EXPECT_THAT(Entries(), SizeIs(4));
+}
+
+TEST_F(UndoRegistry, ARegistryThatCannotBeMadeOrLockedIsAnError) {
+  GiveToOrdinaryUser(workspace());
+  const std::string state = workspace().root() + "/state";
+  const auto expect_denied = [&] {
+    RunForked(
+        [&] {
+          const auto opened = Open("outer");
+          ASSERT_CODE(opened, Code::kDenied);
+          EXPECT_THAT(opened.error().message(), HasSubstr(Registry()));
+          EXPECT_THAT(NamesIn(StoreOf("outer")), IsEmpty());
+        },
+        Who::kOrdinaryUser);
+  };
+  MustCall(::mkdir(state.c_str(), 0755), "mkdir");
+  MustCall(::chmod(state.c_str(), 0555), "chmod");
+  expect_denied();
+  MustCall(::mkdir(Registry().c_str(), 0755), "mkdir");
+  MustCall(::chmod(Registry().c_str(), 0555), "chmod");
+  expect_denied();
+}
+
+TEST_F(UndoRegistry, OfTwoThatOpenAtOnceOnlyOneWins) {
+  for (int round = 0; round < 20; ++round) {
+    std::latch start(2);
+    const auto open = [&](const std::string& name, Result<std::unique_ptr<UndoLog>>& result) {
+      start.arrive_and_wait();
+      result = Open(name);
+    };
+    Result<std::unique_ptr<UndoLog>> outer = Error(Code::kIo, ""), inner = Error(Code::kIo, "");
+    std::thread one([&] { open("outer", outer); });
+    std::thread two([&] { open("outer/inner", inner); });
+    one.join();
+    two.join();
+    ASSERT_NE(outer.ok(), inner.ok());
+    EXPECT_CODE(outer.ok() ? inner : outer, Code::kConflict);
+    outer = Error(Code::kIo, "closed");
+    inner = Error(Code::kIo, "closed");
+    EXPECT_OK(UndoLog::Discard(PathsOf("outer")));
+    EXPECT_OK(UndoLog::Discard(PathsOf("outer/inner")));
+  }
+}
+
+TEST_F(UndoRegistry, AStoreAtTheUsualPlaceIsRegisteredAndANamedOneIsNot) {
+  const std::string state = workspace().root() + "/state";
+  RunForked([&] {
+    MustCall(::setenv("SANDGLASS_HOME", state.c_str(), 1), "setenv");
+    EXPECT_EQ(RegistryLocation(), Registry());
+    EXPECT_OK(UndoLog::Open({.project = ProjectAt("outer"), .store = StoreOf("outer")}));
+    EXPECT_THAT(NamesIn(state), IsEmpty());
+    EXPECT_OK(UndoLog::Open({.project = ProjectAt("outer"), .store = ""}));
+    EXPECT_THAT(Entries(), SizeIs(1));
+    EXPECT_CODE(UndoLog::Open({.project = ProjectAt("outer/inner"), .store = ""}), Code::kConflict);
+    EXPECT_OK(StoreReader::Open({.project = ProjectAt("outer"), .store = ""}));
+  });
 }
 
 }  // namespace
