@@ -27,15 +27,29 @@ struct TicketState {
   // A created name: whose identity the outcome needs.
   int created_in = -1;
   std::string created_name;
-  // What to give up if the operation fails.
+  // What to give up if the operation fails, and the name that lost its object meanwhile.
   Keep keep;
   ObjectId kept_object;
+  int kept_dir = -1;
+  std::string kept_name;
+  std::optional<StepWriter::Replacement> replacement;
+  std::optional<OpenObject> replaced_in;
   bool performed = false;
   bool replaced = false;
   bool folder_rename = false;
   LogCore* log = nullptr;
+
+  Status GiveBack();
   SafeguardTracker::Claim claim;
 };
+
+// The operation did not happen: what Begin did for it is undone.
+Status TicketState::GiveBack() {
+  if (performed) return Ok();
+  writer->ReleaseKeep(keep, kept_object, kept_dir, kept_name);
+  if (!replacement) return Ok();
+  return writer->TakeBackReplacement(*replacement, *replaced_in, kept_name);
+}
 
 namespace {
 
@@ -240,16 +254,15 @@ Status Ticket::Commit(Outcome outcome) {
   if (state_ == nullptr) return Ok();
   std::unique_ptr<TicketState> state = std::move(state_);
   if (state->writer == nullptr) return Ok();
-  if (outcome.sys_errno != 0 && !state->performed) {
-    state->writer->ReleaseKeep(state->keep, state->kept_object);
-  }
+  Status given_back;
+  if (outcome.sys_errno != 0) given_back = state->GiveBack();
   if (outcome.sys_errno == 0) state->claim.Count();
   if (state->folder_rename && outcome.sys_errno == 0) ++state->log->folder_renames();
   if (!state->seq) {
     LogCore& log = *state->log;
     state.reset();
     log.FireEvents();
-    return Ok();
+    return given_back;
   }
   ObjectId created;
   if (outcome.sys_errno == 0 && state->created_in >= 0) {
@@ -263,8 +276,14 @@ Status Ticket::Commit(Outcome outcome) {
   return settled;
 }
 
-// The journal keeps the intent without an outcome; what is on disk decides. So does an anchor: it may be needed.
-void Ticket::Cancel() { state_.reset(); }
+// Where Begin has already moved something, it goes back. Otherwise the journal keeps the intent without an outcome, and what is on disk
+// when the step closes decides. An anchor made by linking stays: it may be needed.
+void Ticket::Cancel() {
+  if (state_ != nullptr && state_->writer != nullptr &&
+      (state_->keep.by_rename || state_->replaced))
+    (void)state_->GiveBack();  // what could not be given back is on record, and undo has it
+  state_.reset();
+}
 
 // --- Names.
 
@@ -431,6 +450,8 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
                writer.IntendRename(Attempt::At(from_dir, from.name), Attempt::At(to_dir, to.name),
                                    mode, object, target.ok() ? &*target : nullptr, keep));
     if (keep.by_rename) {
+      if (object.stat.IsDirectory())
+        return Error::FromErrno(ENOTDIR, fmt::format("replace {}", to_path));
       // The old target moves aside first; the bridge's rename then finds the name free.
       TRY_ASSIGN(int anchors, writer.files().Anchors());
       if (::renameat(to.dir.fd, to_name.c_str(), anchors, AnchorName(keep.anchor).c_str()) != 0) {
@@ -441,6 +462,8 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
     }
     TicketState& state = attempt.state();
     state.keep = keep;
+    state.kept_dir = to.dir.fd;
+    state.kept_name = to_name;
     state.folder_rename = folder;
     if (target.ok()) {
       state.kept_object = target->id;
@@ -494,14 +517,16 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
       TRY_ASSIGN(Fd parent_fd, OpenDirBeneath(log_.place().root.get(), ParentOf(*path)));
       TRY_ASSIGN(OpenObject parent, OpenObjectFd(log_.place().identifier, parent_fd.get()));
       // The folder's time is put back afterwards, so nobody else may change names in it meanwhile.
-      ObjectId fresh;
       if (attempt.state().hold.TryAdd(parent.id)) {
         TRY_ASSIGN(parent.stat, StatFd(parent_fd.get()));
-        TRY_ASSIGN(fresh, writer.TryReplaceInode(object, parent,
-                                                 {parent.id, ParentOf(*path), BaseName(*path)}));
+        TRY_ASSIGN(
+            attempt.state().replacement,
+            writer.TryReplaceInode(object, parent, {parent.id, ParentOf(*path), BaseName(*path)}));
       }
-      if (fresh != kNoObject) {
+      if (attempt.state().replacement) {
         attempt.state().replaced = true;
+        attempt.state().replaced_in = std::move(parent);
+        attempt.state().kept_name = std::string(BaseName(*path));
         return attempt.Finish();
       }
     }
@@ -509,7 +534,10 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
                                            ? WriteVisibility::kAnnounced
                                            : WriteVisibility::kUnseen;
     Status touched = writer.TouchContent(object, *path, change, visibility);
-    if (!touched.ok()) TRY(OverLimit(log_, writer, *path, touched.error(), again));
+    if (!touched.ok()) {
+      TRY(OverLimit(log_, writer, *path, touched.error(), again));
+      TRY(writer.TouchContent(object, *path, change, visibility));  // at least that it changes
+    }
     TRY(writer.MakeDurable());
     return attempt.Finish();
   });

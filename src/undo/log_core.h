@@ -110,6 +110,7 @@ class LogCore {
   Result<std::vector<StepId>> CloseLocked(std::span<const ObjectRef> live_writers)
       REQUIRES(lifecycle_);
   Status CloseAmbientLocked() REQUIRES(lifecycle_);
+  Status SettleOpenIntents(StepWriter& writer) REQUIRES(lifecycle_);
   Status SettleShadows(StepWriter& writer) REQUIRES(lifecycle_);
   Status SettleBetweenSteps() REQUIRES(lifecycle_);
   void DropIdleShadows() REQUIRES(lifecycle_);

@@ -160,12 +160,18 @@ Status WriteFlags(int fd, uint32_t flags) {
   return Ok();
 }
 
-void ClearBlockingFlags(const OpenObject& object) {
+uint32_t ClearBlockingFlags(const OpenObject& object) {
+  Fd fd = OpenForFlags(object);
+  if (!fd.valid()) return 0;
+  auto flags = ReadFlags(fd.get());
+  if (!flags.ok() || (*flags & kBlockingFlags) == 0) return 0;
+  return WriteFlags(fd.get(), *flags & ~kBlockingFlags).ok() ? *flags & kBlockingFlags : 0;
+}
+
+void SetFlags(const OpenObject& object, uint32_t more) {
   Fd fd = OpenForFlags(object);
   if (!fd.valid()) return;
-  auto flags = ReadFlags(fd.get());
-  if (!flags.ok() || (*flags & kBlockingFlags) == 0) return;
-  (void)WriteFlags(fd.get(), *flags & ~kBlockingFlags);
+  if (auto flags = ReadFlags(fd.get()); flags.ok()) (void)WriteFlags(fd.get(), *flags | more);
 }
 
 Metadata MetadataOf(const FileStat& stat) {

@@ -41,8 +41,9 @@ inline constexpr uint32_t kBlockingFlags = 0x10 /*FS_IMMUTABLE_FL*/ | 0x20 /*FS_
 
 Result<uint32_t> ReadFlags(int fd);
 Status WriteFlags(int fd, uint32_t flags);
-// Takes immutable and append-only off so that a restore can go on. No error: what could not be cleared shows later.
-void ClearBlockingFlags(const OpenObject& object);
+// Takes immutable and append-only off so that a restore can go on, and returns what it took. What could not be cleared shows later.
+uint32_t ClearBlockingFlags(const OpenObject& object);
+void SetFlags(const OpenObject& object, uint32_t more);
 
 // Makes `object` look as `want` says: owner, xattrs (extras removed), mode, flags, times. Does only what differs, so that an object
 // that is right already costs one stat and one listxattr.

@@ -119,12 +119,29 @@ Status Rewinder::LiftAbove(std::string_view dir) {
     FirstLook(object.id, object.stat);
     if ((object.stat.mode & 0700) == 0700) continue;
     if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(object, path, TouchReason::kNames));
-    if (::chmod(ProcPath(object.fd.get()).c_str(), (object.stat.mode & 07777) | 0700) == 0) {
-      notes_[path].lifted_mode = object.stat.mode & 07777;
-      lifted_ = true;
-    }
+    Lift(object, path);
   }
   return Ok();
+}
+
+void Rewinder::Lift(const OpenObject& folder, std::string_view path) {
+  Note& note = notes_[path];
+  note.lifted_flags |= ClearBlockingFlags(folder);
+  const auto stat = StatFd(folder.fd.get());
+  if (!stat.ok() || (stat->mode & 0700) == 0700) return;
+  if (::chmod(ProcPath(folder.fd.get()).c_str(), (stat->mode & 07777) | 0700) != 0) return;
+  if (!note.lifted_mode) note.lifted_mode = stat->mode & 07777;
+  lifted_ = true;
+}
+
+void Rewinder::LowerAgain(const std::string& path, const Note& note) {
+  if (!note.lifted_mode && note.lifted_flags == 0) return;
+  auto fd = OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW);
+  if (!fd.ok()) return;
+  if (note.lifted_mode) ::chmod(ProcPath(fd->get()).c_str(), *note.lifted_mode);
+  if (note.lifted_flags == 0) return;
+  if (auto object = OpenObjectFd(place_.identifier, fd->get()); object.ok())
+    SetFlags(*object, note.lifted_flags);
 }
 
 Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::string& name) {
@@ -242,11 +259,7 @@ Status Rewinder::ApplyDeferred() {
   ForgetParents();
   for (auto it = notes_.map().rbegin(); it != notes_.map().rend(); ++it) {
     if (!it->second.deferred_meta) {
-      if (it->second.lifted_mode) {
-        if (auto fd = OpenBeneath(place_.root.get(), it->first, O_PATH | O_NOFOLLOW); fd.ok()) {
-          ::chmod(ProcPath(fd->get()).c_str(), *it->second.lifted_mode);
-        }
-      }
+      LowerAgain(it->first, it->second);
       continue;
     }
     auto record = in_.view.journal().At(*it->second.deferred_meta);
@@ -258,7 +271,13 @@ Status Rewinder::ApplyDeferred() {
       continue;
     }
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, fd->get()));
-    if (object.id != in_.objects.Current(meta.object) || !MayChange(object)) continue;
+    if (object.id != in_.objects.Current(meta.object)) continue;
+    if (!MayChange(object)) {
+      AddConflict(ConflictKind::kEdited, it->first,
+                  "changed after the step was interrupted; kept as it is");
+      LowerAgain(it->first, it->second);
+      continue;
+    }
     TRY(ApplyMeta(object, it->first, meta));
   }
   return Ok();

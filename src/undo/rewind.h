@@ -5,6 +5,7 @@
 // place; what nobody recorded is never removed. Times and flags of directories come last, deepest first.
 #pragma once
 
+#include <atomic>
 #include <unordered_set>
 
 #include "base/result.h"
@@ -31,6 +32,7 @@ struct RewindInput {
   Force force = Force::kNo;
   SymlinkPolicy symlinks = SymlinkPolicy::kReadWrite;
   Signatures signatures = Signatures::kOutdated;
+  std::atomic<uint64_t>* folder_renames = nullptr;  // counts them, if there is anyone to tell
   const std::unordered_set<ObjectId>* keep =
       nullptr;  // objects that a person changed after a crash
 };

@@ -97,11 +97,11 @@ Result<Fd> Rewinder::OpenForWriting(const OpenObject& object, const std::string&
                      O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     return fd.valid() ? 0 : -1;
   };
-  int err = Attempt(parent, &object, open_it);
-  if (err == EACCES) {  // mode bits of the file itself
-    ::chmod(ProcPath(object.fd.get()).c_str(), (object.stat.mode & 07777) | S_IRUSR | S_IWUSR);
-    err = open_it() == 0 ? 0 : errno;
-  }
+  // The mode bits of the file itself first: they are about to be put back anyway.
+  constexpr uint32_t kReadWrite = S_IRUSR | S_IWUSR;
+  if (open_it() != 0 && errno == EACCES && (object.stat.mode & kReadWrite) != kReadWrite)
+    ::chmod(ProcPath(object.fd.get()).c_str(), (object.stat.mode & 07777) | kReadWrite);
+  const int err = fd.valid() ? 0 : Attempt(parent, &object, open_it);
   if (err == 0) return fd;
   return Error::FromErrno(err, fmt::format("restore the content of {}", path));
 }

@@ -28,6 +28,7 @@ Status Rewinder::Undo(const CreateRecord& r) {
   TRY_ASSIGN(auto occupant, Occupant(**parent, name));
   if (!occupant) return Ok();
   const ObjectId object = r.object != kNoObject ? r.object : outcome.created;
+  if (object == kNoObject && outcome.known) return Ok();  // ours was gone before anyone could look
   if (object != kNoObject && occupant->id != in_.objects.Current(object)) {
     AddConflict(ConflictKind::kReplaced, path, "someone else's object has this name now; kept");
     return Ok();
@@ -389,6 +390,7 @@ Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
     return Error::FromErrno(err, fmt::format("rename {} back to {}", to_path, from_path));
   MoveNotes(r);
   if (object->stat.IsDirectory() || (blocker && blocker->stat.IsDirectory())) {
+    if (in_.folder_renames != nullptr) ++*in_.folder_renames;
     // Paths below have changed; the two parents themselves have not, unless one lies below the other's child.
     ForgetParents();
     TRY(OpenParent(r.from.dir, r.from.parent, 0));

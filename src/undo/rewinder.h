@@ -34,6 +34,14 @@ class Rewinder {
     OpenObject object;
   };
 
+  // What is known about a path that the rewind touched.
+  struct Note {
+    ObjectId object;  // if known
+    std::optional<size_t> deferred_meta;
+    std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
+    uint32_t lifted_flags = 0;            // so are these
+  };
+
   Status UndoRecord(const Record& record);
   void NoteUndone(const Record& record, size_t index);
   void MoveNotes(const RenameRecord& r);
@@ -99,6 +107,9 @@ class Rewinder {
   Status ApplyDeferred();
   Status NoteSignatures();
 
+  // Opens a folder to us for the time of the rewind. What it was is noted, and put back by the end.
+  void Lift(const OpenObject& folder, std::string_view path);
+  void LowerAgain(const std::string& path, const Note& note);
   Status LiftAbove(std::string_view dir);
   Result<Parent*> OpenParent(std::string_view dir, ObjectId expected, int slot = 0);
   Result<std::optional<OpenObject>> Occupant(Parent& parent, const std::string& name);
@@ -130,11 +141,6 @@ class Rewinder {
   LinkIndex links_;
   const PassedFolders passed_;
   std::optional<Parent> parents_[2];
-  struct Note {
-    ObjectId object;  // if known
-    std::optional<size_t> deferred_meta;
-    std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
-  };
   bool lifted_ = false;  // a folder that was closed to us has been opened
   std::unordered_set<ObjectId> looked_at_;
   std::unordered_map<ObjectId, FileStat>
@@ -146,11 +152,7 @@ template <class Op>
 int Rewinder::Attempt(Parent& parent, const OpenObject* object, Op op) {
   if (op() == 0) return 0;
   if (errno != EACCES && errno != EPERM) return errno;
-  ClearBlockingFlags(parent.object);
-  auto stat = StatFd(parent.object.fd.get());
-  if (stat.ok() && (stat->mode & 0700) != 0700) {
-    ::chmod(ProcPath(parent.object.fd.get()).c_str(), (stat->mode & 07777) | 0700);
-  }
+  Lift(parent.object, parent.path);
   if (object != nullptr) ClearBlockingFlags(*object);
   return op() == 0 ? 0 : errno;
 }

@@ -118,6 +118,7 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
                           .force = force,
                           .symlinks = options_.symlinks,
                           .signatures = source.signatures,
+                          .folder_renames = &folder_renames_,
                           .keep = keep};
   const size_t conflicts_before = report.conflicts.size();
   Status done = Rewind(input, report);
@@ -286,7 +287,8 @@ Result<size_t> LogCore::RowsToPop(uint32_t count) const {
   size_t rows = 0;
   for (auto row = steps_.rbegin(); row != steps_.rend() && count > 0; ++row) {
     ++rows;
-    if (row->damaged || row->close.counts.total() > 0) --count;
+    const bool unprotected = row->close.protection == Protection::kUnprotected;
+    if (row->damaged || unprotected || row->close.counts.total() > 0) --count;
   }
   if (count > 0) {
     return Error(Code::kNotFound, rows == 0 ? "there is nothing to undo"

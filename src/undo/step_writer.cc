@@ -513,15 +513,17 @@ bool StepWriter::MayReplaceInode(const OpenObject& object) const {
   return found == touched_.end() || found->second.ranges == nullptr;
 }
 
-Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const OpenObject& dir,
-                                             const NameAt& at) {
+Result<std::optional<StepWriter::Replacement>> StepWriter::TryReplaceInode(const OpenObject& object,
+                                                                           const OpenObject& dir,
+                                                                           const NameAt& at) {
+  using Nothing = std::optional<Replacement>;
   const std::string path = JoinPath(at.dir, at.name);
   TRY(TouchMeta(object, path, TouchReason::kNames));
-  if (IsWhole(object.id)) return kNoObject;  // a shadow was adopted: there are writers
+  if (IsWhole(object.id)) return Nothing();  // a shadow was adopted: there are writers
   TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
   std::string why;
   if (!CanRestore(meta, &why) || LosesCapabilities(meta) || !TakeLease(object, LeaseKind::kAlone))
-    return kNoObject;
+    return Nothing();
   TRY_ASSIGN(int anchors, files_.Anchors());
   TRY_ASSIGN(AnchorId slot, files_.NewAnchor());
   AnchorName slot_name(slot);
@@ -534,7 +536,7 @@ Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const Ope
   const std::string name(at.name);
   if (::renameat2(anchors, slot_name.c_str(), dir.fd.get(), name.c_str(), RENAME_EXCHANGE) != 0) {
     TRY(Settle(seq, errno));
-    return kNoObject;
+    return Nothing();
   }
   // A truncation leaves its folder alone; our exchange of names must not show there either.
   TRY(ApplyMtime(dir, dir.stat.mtime_ns));
@@ -543,10 +545,29 @@ Result<ObjectId> StepWriter::TryReplaceInode(const OpenObject& object, const Ope
     MutexLock lock(mutex_);
     ++touched_[object.id].anchors;
   }
-  retained_ += object.stat.blocks * 512;
+  const uint64_t retained = object.stat.blocks * 512;
+  retained_ += retained;
   ++place_.stats.inode_move;
   TRY(Settle(seq, 0));
-  return fresh.id;
+  return Nothing(Replacement{seq, slot, object.id, fresh.id, retained});
+}
+
+Status StepWriter::TakeBackReplacement(const Replacement& replacement, const OpenObject& dir,
+                                       const std::string& name) {
+  TRY_ASSIGN(int anchors, files_.Anchors());
+  const AnchorName anchor(replacement.anchor);
+  TRY_ASSIGN(ObjectId now, place_.identifier.OfName(dir.fd.get(), name.c_str()));
+  if (now != replacement.fresh) return Ok();  // somebody gave the name away: the journal knows
+  if (::renameat2(anchors, anchor.c_str(), dir.fd.get(), name.c_str(), RENAME_EXCHANGE) != 0)
+    return Error::FromErrno(errno, fmt::format("give {} its content back", name));
+  TRY(ApplyMtime(dir, dir.stat.mtime_ns));
+  // The last word counts.
+  TRY(Append(OutcomeRecord{.seq = replacement.seq, .sys_errno = ECANCELED, .object = kNoObject}));
+  ::unlinkat(anchors, anchor.c_str(), 0);
+  retained_ -= replacement.retained;
+  MutexLock lock(mutex_);
+  --touched_[replacement.old_object].anchors;
+  return Ok();
 }
 
 Result<OpSeq> StepWriter::IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh,
@@ -563,10 +584,19 @@ Result<OpSeq> StepWriter::IntendReplace(const NameAt& at, ObjectId old_object, O
   return seq;
 }
 
-void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object) {
-  if (keep.kept != Kept::kAnchor || keep.by_rename) return;
+void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object, int dir_fd,
+                             const std::string& name) {
+  if (keep.kept != Kept::kAnchor) return;
   auto anchors = files_.Anchors();
-  if (anchors.ok()) ::unlinkat(*anchors, AnchorName(keep.anchor).c_str(), 0);
+  if (!anchors.ok()) return;
+  if (keep.by_rename) {
+    // It was moved away to make room. If the name is taken, the operation did happen.
+    if (::renameat2(*anchors, AnchorName(keep.anchor).c_str(), dir_fd, name.c_str(),
+                    RENAME_NOREPLACE) != 0)
+      return;
+  } else {
+    ::unlinkat(*anchors, AnchorName(keep.anchor).c_str(), 0);
+  }
   retained_ -= keep.retained;
   MutexLock lock(mutex_);
   --touched_[object].anchors;
@@ -574,6 +604,7 @@ void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object) {
 
 Status StepWriter::Settle(OpSeq seq, int sys_errno, ObjectId created) {
   if (created != kNoObject && sys_errno == 0) MarkBorn(created);
+  ++settled_;
   return Append(OutcomeRecord{.seq = seq, .sys_errno = sys_errno, .object = created});
 }
 

@@ -74,14 +74,23 @@ class StepWriter {
   // Is it large, alone and untouched enough for TryReplaceInode to be worth trying?
   bool MayReplaceInode(const OpenObject& object) const;
   // Gives the name a fresh inode with the same metadata and no content, and keeps the old one, if that is possible and cheaper than
-  // copying. Returns the fresh one; kNoObject: it is not.
-  Result<ObjectId> TryReplaceInode(const OpenObject& object, const OpenObject& dir,
-                                   const NameAt& at);
+  // copying. nullopt: it is not.
+  struct Replacement {
+    OpSeq seq;
+    AnchorId anchor;
+    ObjectId old_object, fresh;
+    uint64_t retained = 0;
+  };
+  Result<std::optional<Replacement>> TryReplaceInode(const OpenObject& object,
+                                                     const OpenObject& dir, const NameAt& at);
+  // The operation that the inode was replaced for did not happen: the old one gets its name back.
+  Status TakeBackReplacement(const Replacement& replacement, const OpenObject& dir,
+                             const std::string& name);
   // Of a rewind: the inode in anchors/`anchor` and the one at `at` change places.
   Result<OpSeq> IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh,
                               AnchorId anchor, AnchorId origin);
-  // The operation that `keep` was made for did not happen.
-  void ReleaseKeep(const Keep& keep, ObjectId object);
+  // The operation that `keep` was made for did not happen, and `name` in `dir_fd` is to have its object.
+  void ReleaseKeep(const Keep& keep, ObjectId object, int dir_fd, const std::string& name);
   // The outcome of an intended operation; `created` is the new object's identity.
   Status Settle(OpSeq seq, int sys_errno, ObjectId created = kNoObject);
 
@@ -100,6 +109,9 @@ class StepWriter {
   void Beat(int64_t now_ns) { journal_->Beat(now_ns); }
   // Everything recorded so far survives a power cut (Durability::kPower only).
   Status MakeDurable();
+
+  // Intents whose outcome nobody told: their tickets were dropped.
+  bool has_open_intents() const { return settled_ < next_seq_; }
 
   uint64_t copied_bytes() const { return copied_; }
   uint64_t retained_bytes() const { return retained_; }
@@ -159,7 +171,7 @@ class StepWriter {
   StepWriterOptions options_;
   StepFiles files_;
   std::unique_ptr<JournalWriter> journal_;
-  std::atomic<uint32_t> next_seq_{0};
+  std::atomic<uint32_t> next_seq_{0}, settled_{0};
   std::atomic<uint64_t> copied_{0};
   std::atomic<uint64_t> retained_{0};
   std::atomic<uint32_t> shared_anchors_{0};

@@ -193,6 +193,7 @@ Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live
     TRY(SettleShadows(writer));
     TRY(writer.DropUnchanged());
     writer.Unload();
+    TRY(SettleOpenIntents(writer));
     TRY_ASSIGN(StepView view, StepView::Open(writer.files().dir()));
     TRY(NoticeEdits(view));
     TRY(NoteAfterStates(writer, view));
@@ -204,6 +205,15 @@ Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live
   ForgetFrozen();
   pass.Reset();
   return Evict();
+}
+
+// Tickets that were dropped: whether their operation happened is judged now, before another hand can use the names.
+Status LogCore::SettleOpenIntents(StepWriter& writer) {
+  if (!writer.has_open_intents()) return Ok();
+  TRY_ASSIGN(StepView view, StepView::Open(writer.files().dir()));
+  for (const OutcomeRecord& outcome : JudgeOpenIntents(*place_, view))
+    TRY(writer.Settle(outcome.seq, outcome.sys_errno, outcome.object));
+  return Ok();
 }
 
 Status LogCore::CloseAmbientLocked() {

@@ -21,7 +21,9 @@ std::optional<Conflict> CompareName(const ObjectsTable& objects, const StepView&
                                     const std::string& path, const Expected& expected,
                                     std::optional<ObjectId> found) {
   if (expected.object == kNoObject) {
-    if (!found || view.InitialAt(path) == kNoObject) return std::nullopt;
+    const ObjectId before = view.InitialAt(path);
+    if (!found || before == kNoObject || objects.Current(*found) == objects.Current(before))
+      return std::nullopt;  // nothing there, nothing to come back, or it never left
     return Conflict{ConflictKind::kOccupied, path, "has been created since"};
   }
   if (!found) return Conflict{ConflictKind::kMissing, path, "has been removed since"};
@@ -257,33 +259,43 @@ std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& 
     return found ? found->id : kNoObject;
   };
   const auto judge = [&](OpSeq seq, bool happened, ObjectId created = kNoObject) {
-    if (!view.Outcome(seq).known)
-      outcomes.push_back({.seq = seq, .sys_errno = happened ? 0 : ECANCELED, .object = created});
+    outcomes.push_back({.seq = seq, .sys_errno = happened ? 0 : ECANCELED, .object = created});
   };
+  const auto open = [&](OpSeq seq) { return !view.Outcome(seq).known; };
   for (size_t i = 0; i < view.journal().size(); ++i) {
     auto record = view.journal().At(i);
     if (!record.ok()) continue;
     if (const auto* create = std::get_if<CreateRecord>(&*record)) {
+      if (!open(create->seq)) continue;
       const ObjectId now = has(create->at);
       judge(create->seq, now != kNoObject, create->birth == Birth::kNew ? now : kNoObject);
     } else if (const auto* remove = std::get_if<RemoveRecord>(&*record)) {
-      judge(remove->seq, has(remove->at) != remove->object);
+      if (open(remove->seq)) judge(remove->seq, has(remove->at) != remove->object);
     } else if (const auto* rename = std::get_if<RenameRecord>(&*record)) {
-      judge(rename->seq, has(rename->to) == rename->object);
+      if (open(rename->seq)) judge(rename->seq, has(rename->to) == rename->object);
     } else if (const auto* replace = std::get_if<ReplaceRecord>(&*record)) {
-      judge(replace->seq, has(replace->at) == replace->fresh_object);
+      if (open(replace->seq)) judge(replace->seq, has(replace->at) == replace->fresh_object);
     }
   }
   return outcomes;
 }
 
 std::vector<ObjectId> FindLateChanges(const Place& place, const StepView& view, int64_t cutoff_ns) {
+  // A folder's ctime moves with the names in it: only what chmod and chown change tells an edit of the folder itself.
+  std::unordered_map<ObjectId, Signature> folders;
+  view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t) {
+    if (S_ISDIR(r.meta.mode) && !view.IsChanged(r.object))
+      folders[r.object] = {.mode = r.meta.mode, .uid = r.meta.uid, .gid = r.meta.gid};
+  });
   std::vector<ObjectId> late;
   Looker looker(place);
   for (const auto& [path, expected] : view.expected().map()) {
     auto found = looker.At(path);
-    if (found && !found->stat.IsDirectory() && found->stat.ctime_ns > cutoff_ns)
-      late.push_back(found->id);
+    if (!found || found->stat.ctime_ns <= cutoff_ns) continue;
+    const auto folder = folders.find(found->id);
+    const bool moved_only = found->stat.IsDirectory() &&
+                            (folder == folders.end() || folder->second.Matches(found->stat));
+    if (!moved_only) late.push_back(found->id);
   }
   return late;
 }

@@ -75,6 +75,17 @@ class UndoRecovery : public UndoTest {
   }
 };
 
+TEST_F(UndoRecovery, TheModeThatAPersonGaveAFolderAfterTheCrashIsKept) {
+  test::SmallTree(workspace().project());
+  CrashInStep([&] { EXPECT_OK(ops().WriteNew("src/new.rs", "x")); });
+  std::this_thread::sleep_for(kAfterTheHeartbeat);
+  MustCall(::chmod((workspace().project() + "/src").c_str(), 0700), "chmod");
+  OpenLog();
+  EXPECT_EQ(StatOf("src").st_mode & 07777, 0700u);
+  EXPECT_EQ(Content("src/new.rs"), "(missing)");
+  EXPECT_TRUE(HasConflict(log().recovery().rewind.conflicts, ConflictKind::kEdited, "src"));
+}
+
 TEST_F(UndoRecovery, CR_01_ACrashInTheMiddleOfAStepIsRolledBackByTheNextOpen) {
   test::SmallTree(workspace().project());
   const TreeSnapshot before = Snapshot();

@@ -10,6 +10,7 @@
 
 #include "base/beneath.h"
 #include "base/io.h"
+#include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
 
 namespace sandglass::undo {
@@ -346,6 +347,16 @@ TEST_F(UndoInterceptor, UI_17_StepsAfterAnUnprotectedOneCanBeRolledBack) {
     ChangeManySmallFiles(0, 2);
     EXPECT_OK(ops().Unlink("many/003.txt"));
   });
+}
+
+TEST_F(UndoInterceptor, UI_17_AnUnprotectedChangeIsShownAndStandsInTheWay) {
+  options_.limits.max_step_copied_bytes = 1024;
+  options_.on_oversize = OversizePolicy::kUnprotected;
+  WriteManySmallFiles(2);
+  OpenLog();
+  const StepId step = InStep([&] { ChangeManySmallFiles(0, 1); });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("modified many/000.txt"));
+  EXPECT_CODE(log().Rollback(1), Code::kUnprotected);
 }
 
 TEST_F(UndoInterceptor, UI_17_ARefusedOversizeOperationChangesNothingAndTheStepStaysUndoable) {
@@ -777,6 +788,77 @@ TEST_F(UndoInterceptor, ACancelledTicketIsNoChangeAndHoldsNothing) {
 }
 
 // A bridge that dies between the operation and its commit: the journal judges by what is on disk.
+TEST_F(UndoInterceptor, WhatAPersonMakesUnderACancelledNameIsNotTakenAway) {
+  StartWith(test::SmallTree);
+  InStep([&] {
+    log()
+        .interceptor()
+        .BeginCreate({{ops().root_fd(), ""}, "later.txt"}, NodeType::kFile)
+        ->Cancel();
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+  });
+  workspace().WriteFile("later.txt", "a person's");
+  RollBack();
+  EXPECT_EQ(Content("later.txt"), "a person's");
+}
+
+TEST_F(UndoInterceptor, ACancelledRemovalIsNeitherAChangeNorAConflict) {
+  StartWith(test::SmallTree);
+  const StepId step = InStep([&] {
+    log().interceptor().BeginRemove({{ops().root_fd(), ""}, "small.txt"})->Cancel();
+    EXPECT_OK(ops().WriteNew("made.txt", "x"));
+  });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("created made.txt"));
+  workspace().WriteFile("other.txt", "a person's");
+  RollBack();
+  EXPECT_EQ(Content("other.txt"), "a person's");
+}
+
+// The target belongs to someone else, so it cannot be linked (protected_hardlinks) and is moved aside instead.
+TEST_F(UndoInterceptor, AFailedRenameLeavesTheTargetThatWasMovedAside) {
+  workspace().WriteFile("from.txt", "from");
+  GiveToOrdinaryUser(workspace());
+  workspace().WriteFile("to.txt", "to");
+  RunForked(
+      [&] {
+        OpenLog();
+        InStep([&] {
+          const NameRef from{{ops().root_fd(), ""}, "from.txt"},
+              to{{ops().root_fd(), ""}, "to.txt"};
+          Result<Ticket> failed = log().interceptor().BeginRename(from, to, RenameMode::kReplace);
+          ASSERT_OK(failed);
+          EXPECT_OK(failed->Commit(Outcome::Failed(EIO)));
+          EXPECT_EQ(Content("to.txt"), "to");
+          log().interceptor().BeginRename(from, to, RenameMode::kReplace)->Cancel();
+          EXPECT_EQ(Content("to.txt"), "to");
+        });
+      },
+      Who::kOrdinaryUser);
+}
+
+TEST_F(UndoInterceptor, AFailedTruncationLeavesTheContent) {
+  const std::string content = Noise(2 << 20);
+  workspace().WriteFile("big.bin", content);
+  OpenLog();
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] {
+    for (const bool cancel : {false, true}) {
+      const Fd file(::open((workspace().project() + "/big.bin").c_str(), O_PATH | O_CLOEXEC));
+      Result<Ticket> ticket = log().interceptor().BeginOpenForWrite(
+          {file.get(), "big.bin"}, Truncate::kYes, WriteVisibility::kUnseen);
+      ASSERT_OK(ticket);
+      if (cancel) {
+        ticket->Cancel();
+      } else {
+        EXPECT_OK(ticket->Commit(Outcome::Failed(EACCES)));
+      }
+      EXPECT_EQ(Content("big.bin"), content);
+    }
+  });
+  ExpectTree(before);
+  EXPECT_THAT(ChangeLines(step), IsEmpty());
+}
+
 TEST_F(UndoInterceptor, AnOperationWhoseTicketWasDroppedIsStillTakenBack) {
   StartWith(test::SmallTree);
   ExpectUndone([&] {

@@ -360,6 +360,20 @@ TEST_P(UndoMetadataForAll, DirectoriesOfMode0555ComeBack) {
       });
 }
 
+TEST_P(UndoMetadataForAll, AReadOnlyFileInAReadOnlyDirectoryComesBack) {
+  ExpectExact(
+      Nested,
+      [&] {
+        EXPECT_OK(ops().Chmod("dir/file", 0644));
+        EXPECT_OK(ops().Overwrite("dir/file", "written and closed again"));
+        EXPECT_OK(ops().Chmod("dir/file", 0444));
+      },
+      [](const TreeBuilder& tree) {
+        tree.Mode("dir/file", 0444);
+        tree.Mode("dir", 0555);
+      });
+}
+
 TEST_P(UndoMetadataForAll, ADirectoryThatTheStepClosedIsStillTakenBack) {
   ExpectExact(Nested, [&] {
     EXPECT_OK(ops().Mkdir("made"));
