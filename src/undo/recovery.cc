@@ -23,6 +23,7 @@ constexpr int64_t kHeartbeatSlackNs = 250'000'000;
 Status LogCore::Recover() {
   TRY(FinishPromotions());
   TRY(AdoptForgotten());
+  TRY(FinishAbort());
   TRY(RecoverRewind());
   TRY(RecoverStep());
   TRY(ResumeTravel());

@@ -1,6 +1,7 @@
 // LogCore's rewinds: rollback, redo and abort (recovery.cc has the fourth). All of them take a step back with Rewind() while a StepWriter in
 // wal/rewind records what that does; the rename of wal/rewind to its place is the moment at which it has happened. A rewind that is
-// killed before that moment is itself taken back by the next open.
+// killed before that moment is itself taken back by the next open. An abort keeps no reversal: its moment is the rename of the step to
+// wal/aborted.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -104,17 +105,13 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   JournalHeader header = source.view.header();
   header.reverses_uid = header.uid;
   header.uid = RandomId();
-  auto recorder = StepWriter::Create(*place_, frame_->wal(), kRewind, header,
-                                     {.durability = options_.durability});
-  if (!recorder.ok()) {
-    (void)RemoveTreeAt(frame_->wal(), kRewind);
-    return recorder.error();
-  }
+  TRY_ASSIGN(auto recorder, StepWriter::Create(*place_, frame_->wal(), kRewind, header,
+                                               {.durability = options_.durability}));
   const RewindInput input{.place = *place_,
                           .objects = objects_,
                           .view = source.view,
                           .files = *source.files,
-                          .recorder = recorder->get(),
+                          .recorder = recorder.get(),
                           .force = force,
                           .symlinks = options_.symlinks,
                           .signatures = source.signatures,
@@ -123,13 +120,13 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   Status done = Rewind(input, report);
   if (done.ok()) {
     const bool as_planned = report.conflicts.size() == conflicts_before && keep == nullptr;
-    auto changes = as_planned ? Result(InverseChanges(source.view)) : ChangesOf(**recorder);
-    done = changes.ok() ? (*recorder)->Close(Now().ns, CountsOf(*changes)) : changes.error();
+    auto changes = as_planned ? Result(InverseChanges(source.view)) : ChangesOf(*recorder);
+    done = changes.ok() ? recorder->Close(Now().ns, CountsOf(*changes)) : changes.error();
     if (changes.ok())
       for (Change& change : *changes) report.changes.push_back(std::move(change));
   }
   if (done.ok()) {
-    auto summary = ReadJournalSummary((*recorder)->files().dir(), "journal");
+    auto summary = ReadJournalSummary(recorder->files().dir(), "journal");
     if (summary.ok()) {
       reversal.header = std::move(summary->header);
       reversal.close = summary->close;
@@ -138,7 +135,7 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
     }
     done = summary.error();
   }
-  recorder->reset();
+  recorder.reset();
   Status back = TakeBackReversal();
   if (!back.ok())
     return done.error().WithContext(
@@ -297,15 +294,16 @@ Result<size_t> LogCore::RowsToPop(uint32_t count) const {
 
 // A rewind that failed and could not be taken back at once (a full disk, say) is taken back before anything else happens.
 Status LogCore::EnsureSettled() {
+  TRY(FinishAbort());
   if (!NameExists(frame_->wal(), kRewind)) return Ok();
   return TakeBackReversal();
 }
 
 Status LogCore::SettleForRewind() {
-  TRY(EnsureSettled());
   TRY(CloseAmbientLocked());
   if (current() != nullptr)
     return Error(Code::kBusy, "a step is open; wait until it ends, or abort it");
+  TRY(EnsureSettled());
   return SettleBetweenSteps();
 }
 
@@ -337,7 +335,7 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
   }
   if (!status.ok()) {
     RewindReport ignored;
-    Status back;
+    Status back = EnsureSettled();
     while (back.ok() && steps_.size() != start) {
       back = steps_.size() > start ? RollbackNewest(Force::kYes, ignored)
                                    : RedoNewest(Force::kYes, ignored);
@@ -520,8 +518,8 @@ Result<RewindReport> LogCore::AbortStep() {
 }
 
 Result<RewindReport> LogCore::AbortLocked() {
-  TRY(EnsureSettled());
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  TRY(EnsureSettled());
   RewindReport report;
   if (!current()->closed()) TRY(SettleShadows(*current()));
   TRY_ASSIGN(Source source, Source::Open(frame_->wal(), kInProgress));
@@ -534,14 +532,26 @@ Result<RewindReport> LogCore::AbortLocked() {
   TRY(ReplaceFileAt(frame_->wal(), kKeepFile, ""));
   StepRow reversal;
   TRY(RunRewind(source, Force::kYes, nullptr, report, reversal));
+  if (::renameat(frame_->wal(), kInProgress, frame_->wal(), kAborted) != 0) {
+    Error error = Error::FromErrno(errno, "finish the abort");
+    TRY(TakeBackReversal());
+    return error;
+  }
   report.steps.push_back(current()->header().id);
   TakeCurrent();
   ForgetFrozen();
-  // The step goes first: a rewind whose step is gone is known to be complete.
-  TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
-  TRY(DropFolder(frame_->wal(), kRewind, nullptr));
-  ::unlinkat(frame_->wal(), kKeepFile, 0);
+  if (Status dropped = FinishAbort(); !dropped.ok())
+    report.warnings.push_back("the aborted step takes up space: " + dropped.error().message());
   return report;
+}
+
+// The step in wal/aborted has been taken back: only its folder and that of its reversal are left to drop. The reversal goes first, or it
+// would be taken for one that was killed.
+Status LogCore::FinishAbort() {
+  if (!NameExists(frame_->wal(), kAborted)) return Ok();
+  ::unlinkat(frame_->wal(), kKeepFile, 0);
+  TRY(DropFolder(frame_->wal(), kRewind, nullptr));
+  return DropFolder(frame_->wal(), kAborted, nullptr);
 }
 
 }  // namespace sandglass::undo

@@ -26,6 +26,14 @@ Result<std::unique_ptr<StepWriter>> StepWriter::Create(const Place& place, int p
                                                        const StepWriterOptions& options) {
   if (::mkdirat(parent_fd, name, 0700) != 0)
     return Error::FromErrno(errno, fmt::format("create step folder {}", name));
+  auto writer = Start(place, parent_fd, name, header, options);
+  if (!writer.ok()) (void)RemoveTreeAt(parent_fd, name);  // made a moment ago: nothing is in it
+  return writer;
+}
+
+Result<std::unique_ptr<StepWriter>> StepWriter::Start(const Place& place, int parent_fd,
+                                                      const char* name, const JournalHeader& header,
+                                                      const StepWriterOptions& options) {
   TRY_ASSIGN(Fd dir, OpenSubdir(parent_fd, name));
   TRY_ASSIGN(auto journal, JournalWriter::Create(dir.get(), "journal", header));
   std::unique_ptr<StepWriter> writer(new StepWriter(place, std::move(dir), header, options));

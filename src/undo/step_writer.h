@@ -44,7 +44,8 @@ enum class KeepBy : uint8_t { kLink, kRename };
 
 class StepWriter {
  public:
-  // Makes the folder `name` in `parent_fd` and starts the journal.
+  // Makes the folder `name` in `parent_fd` and starts the journal. On error the folder is as before: a new one is gone again, and one
+  // that was there (kExists) is somebody's preimages and not touched.
   static Result<std::unique_ptr<StepWriter>> Create(const Place& place, int parent_fd,
                                                     const char* name, const JournalHeader& header,
                                                     const StepWriterOptions& options);
@@ -130,6 +131,9 @@ class StepWriter {
 
   StepWriter(const Place& place, Fd dir, const JournalHeader& header,
              const StepWriterOptions& options);
+  static Result<std::unique_ptr<StepWriter>> Start(const Place& place, int parent_fd,
+                                                   const char* name, const JournalHeader& header,
+                                                   const StepWriterOptions& options);
 
   Status Append(const Record& record);
   Status CountCopy(uint64_t bytes);

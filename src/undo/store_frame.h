@@ -1,6 +1,6 @@
 // The frame of a store on disk: version, lock, the project it belongs to, and the folders of steps.
 //
-//   version   lock   project   objects   barriers   wal/{in_progress,rewind}   steps/{id}   redo/{n}   trash/   shadows/
+//   version   lock   project   objects   barriers   wal/{in_progress,rewind,aborted}   steps/{id}   redo/{n}   trash/   shadows/
 //
 // Everything that must happen at once is one rename here. Not thread-safe: the UndoLog's lifecycle lock guards it.
 #pragma once
@@ -31,6 +31,7 @@ struct StepRow {
 // Names in wal/.
 inline constexpr const char* kInProgress = "in_progress";  // the open step
 inline constexpr const char* kRewind = "rewind";           // what a rewind under way records
+inline constexpr const char* kAborted = "aborted";  // a step that was taken back and goes away
 inline constexpr const char* kKeepFile =
     "keep";  // objects that a recovery leaves as a person made them
 inline constexpr const char* kTarget = "target";  // where a rewind over several steps is going

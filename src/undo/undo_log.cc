@@ -166,16 +166,12 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   const StepWriterOptions writer_options{.max_copied_bytes = options_.limits.max_step_copied_bytes,
                                          .durability = options_.durability,
                                          .shadows = &shadows_};
-  auto writer =
-      StepWriter::Create(*place_, frame_->wal(), kInProgress, NewHeader(spec, id), writer_options);
-  if (!writer.ok()) {
-    (void)RemoveTreeAt(frame_->wal(), kInProgress);
-    return writer.error();
-  }
+  TRY_ASSIGN(auto writer, StepWriter::Create(*place_, frame_->wal(), kInProgress,
+                                             NewHeader(spec, id), writer_options));
   ++next_order_;
   safeguards_.Reset(id);
   last_activity_ns_ = Now().ns;
-  SetCurrent(std::move(*writer));
+  SetCurrent(std::move(writer));
   return id;
 }
 
@@ -187,6 +183,7 @@ Result<std::vector<StepId>> LogCore::CloseStep(std::span<const ObjectRef> live_w
 
 Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live_writers) {
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  TRY(EnsureSettled());  // an abort that failed half-way: the step closes as it was, or not at all
   StepWriter& writer = *current();
   ChangeCounts counts;
   if (!writer.closed()) {  // else only the promotion failed last time

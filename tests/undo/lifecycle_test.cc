@@ -1,0 +1,157 @@
+// Steps as wholes when the store fails around a commit point: before it nothing has happened, after it everything has.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include "tests/support/must.h"
+#include "tests/undo/forked.h"
+#include "tests/undo/undo_fixture.h"
+
+namespace sandglass::undo {
+namespace {
+
+using test::Must;
+using test::MustCall;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// While it lives, no file of this process grows beyond a size.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(uint64_t bytes) {
+    MustCall(::getrlimit(RLIMIT_FSIZE, &before_), "getrlimit");
+    signal_ = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    MustCall(::setrlimit(RLIMIT_FSIZE, &limit), "setrlimit");
+  }
+  ~FileSizeLimit() {
+    MustCall(::setrlimit(RLIMIT_FSIZE, &before_), "setrlimit");
+    ::signal(SIGXFSZ, signal_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  sighandler_t signal_ = SIG_DFL;
+};
+
+enum class Lock { kOff, kOn };
+
+// No name enters or leaves a folder that is immutable. False: this file system, or this user, cannot do that.
+bool SetImmutable(const std::string& folder, Lock lock) {
+  const Fd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int flags = 0;
+  if (!dir.valid() || ::ioctl(dir.get(), FS_IOC_GETFLAGS, &flags) != 0) return false;
+  flags = lock == Lock::kOn ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
+  return ::ioctl(dir.get(), FS_IOC_SETFLAGS, &flags) == 0;
+}
+
+class UndoLifecycle : public UndoTest {
+ protected:
+  void SetUp() override { options_.compression = Compression::kOff; }
+  void TearDown() override { (void)SetImmutable(InStore("trash"), Lock::kOff); }
+
+  std::string InStore(std::string_view name) const {
+    return fmt::format("{}/{}", workspace().store(), name);
+  }
+  // Nothing can be dropped from the store any more.
+  bool LockTrash() const { return SetImmutable(InStore("trash"), Lock::kOn); }
+  void UnlockTrash() const { ASSERT_TRUE(SetImmutable(InStore("trash"), Lock::kOff)); }
+  std::string WhyNoLock() const {
+    return fmt::format("inode flags: not supported by {}", FileSystemName(workspace().root()));
+  }
+
+  void Change() {
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    EXPECT_OK(ops().Unlink("medium.txt"));
+    EXPECT_OK(ops().Rename("src/main.rs", "empty.txt"));
+    EXPECT_OK(ops().WriteNew("created.txt", "new"));
+  }
+};
+
+// --- Abort.
+
+TEST_F(UndoLifecycle, AnAbortThatHappenedIsFinishedForwardsWhenItsStepCannotBeDropped) {
+  StartWith(test::SmallTree);
+  const TreeSnapshot before = Snapshot();
+  ASSERT_OK(log().OpenStep({}));
+  Change();
+  if (!LockTrash()) GTEST_SKIP() << WhyNoLock();
+  const Result<RewindReport> aborted = log().AbortStep();
+  ASSERT_OK(aborted);
+  EXPECT_THAT(aborted->warnings, Not(IsEmpty()));
+  ExpectTree(before);
+  EXPECT_EQ(log().open_step(), std::nullopt);
+  EXPECT_FALSE(log().OpenStep({}).ok());
+  ExpectTree(before);
+  UnlockTrash();
+  ExpectUndone([&] { Change(); });
+  EXPECT_EQ(NamesIn(InStore("wal")), std::vector<std::string>{});
+}
+
+TEST_F(UndoLifecycle, AnAbortThatHappenedIsFinishedForwardsAfterACrash) {
+  test::SmallTree(workspace().project());
+  const TreeSnapshot before = Snapshot();
+  OpenLog();
+  CloseLog();
+  if (!LockTrash()) GTEST_SKIP() << WhyNoLock();
+  UnlockTrash();
+  RunUntilDeath([&] {
+    OpenLog();
+    ASSERT_OK(log().OpenStep({}));
+    Change();
+    ASSERT_TRUE(LockTrash());
+    EXPECT_OK(log().AbortStep());
+    UnlockTrash();
+    DieNow();
+  });
+  OpenLog();
+  ExpectTree(before);
+  EXPECT_FALSE(log().recovery().recovered);
+  EXPECT_EQ(log().redo_depth(), 0u);
+  EXPECT_THAT(Steps(), IsEmpty());
+  EXPECT_EQ(NamesIn(InStore("wal")), std::vector<std::string>{});
+}
+
+// A rewind that fails, and that cannot be settled afterwards either.
+TEST_F(UndoLifecycle, AStepWhoseAbortFailedIsClosedOnlyOnceItIsWholeAgain) {
+  workspace().WriteFile("big.bin", Noise(3 << 20));
+  workspace().WriteFile("a.txt", "a");
+  OpenLog();
+  const TreeSnapshot before = Snapshot();
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().WriteAt("big.bin", 0, Noise(2 << 20, 7), WriteVisibility::kAnnounced));
+  EXPECT_OK(ops().Overwrite("a.txt", "changed"));
+  const TreeSnapshot after = Snapshot();
+  if (!LockTrash()) GTEST_SKIP() << WhyNoLock();
+  {
+    const FileSizeLimit limit(1 << 20);
+    EXPECT_FALSE(log().AbortStep().ok());
+    EXPECT_FALSE(log().CloseStep().ok());
+  }
+  EXPECT_NE(log().open_step(), std::nullopt);
+  UnlockTrash();
+  EXPECT_OK(log().CloseStep());
+  ExpectTree(after);
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoLifecycle, AFolderThatIsInTheWayOfANewStepIsNotDeleted) {
+  StartWith(test::SmallTree);
+  MustCall(::mkdir(InStore("wal/in_progress").c_str(), 0700), "mkdir");
+  MustCall(::mkdir(InStore("wal/in_progress/blobs").c_str(), 0700), "mkdir");
+  EXPECT_CODE(log().OpenStep({}), Code::kExists);
+  EXPECT_EQ(NamesIn(InStore("wal/in_progress")), std::vector<std::string>{"blobs"});
+}
+
+}  // namespace
+}  // namespace sandglass::undo
