@@ -190,13 +190,21 @@ class LogCore {
                                       std::optional<StepId> older) const;
   std::optional<StepId> OlderThan(size_t index) const REQUIRES(lifecycle_);
   Status SetBarriers(std::vector<Barrier> barriers) REQUIRES(lifecycle_);
+  Status SaveBarriers() REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);
+  // Of what follows a commit point: a failure is told and does not count.
+  void BestEffort(std::string_view what, const Status& status);
+  void NoteFailure(std::string_view what, const Status& status, RewindReport& report);
 
   // --- keeping_house.cc
-  Result<std::vector<StepId>> Evict() REQUIRES(lifecycle_);
+  std::vector<StepId> Evict() REQUIRES(lifecycle_);
   uint64_t RetainedBudget(uint64_t retained) const;
   Status DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close)
       REQUIRES(lifecycle_);
+  // Drops the folder of a row that no list has any more. Where that fails it is a leftover, and tried again before steps change again.
+  Status DropRow(int parent_fd, const StepRow& row) REQUIRES(lifecycle_);
+  Status DropLeftovers() REQUIRES(lifecycle_);
+  void EmptyTrash() REQUIRES(lifecycle_);
   Status ClearRedo() REQUIRES(lifecycle_);
   void UnlinkSharedAnchors(int step_dir) REQUIRES(lifecycle_);
   void CompactObjects() REQUIRES(lifecycle_);
@@ -225,6 +233,13 @@ class LogCore {
   std::vector<StepRow> steps_ GUARDED_BY(lifecycle_);
   std::vector<StepRow> redo_ GUARDED_BY(lifecycle_);
   std::vector<Barrier> barriers_ GUARDED_BY(lifecycle_);
+  bool barriers_unsaved_ GUARDED_BY(lifecycle_) = false;
+  struct Leftover {
+    int parent_fd;
+    std::string folder;
+    CloseRecord close;
+  };
+  std::vector<Leftover> leftovers_ GUARDED_BY(lifecycle_);
   uint64_t next_order_ GUARDED_BY(lifecycle_) = 1;
   uint64_t next_redo_ GUARDED_BY(lifecycle_) = 1;
   RecoveryReport recovery_;

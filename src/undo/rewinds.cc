@@ -199,7 +199,7 @@ Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
   };
   if (fits()) return Ok();
   if (spare == SpareRedo::kNo) TRY(ClearRedo());
-  TRY(frame_->EmptyTrash());
+  EmptyTrash();
   if (fits()) return Ok();
   return Error(
       Code::kNoSpace,
@@ -275,7 +275,14 @@ std::optional<StepId> LogCore::OlderThan(size_t index) const {
 Status LogCore::SetBarriers(std::vector<Barrier> barriers) {
   if (barriers_.empty() && barriers.empty()) return Ok();
   barriers_ = std::move(barriers);
-  return WriteBarriers(frame_->store(), barriers_);
+  return SaveBarriers();
+}
+
+Status LogCore::SaveBarriers() {
+  barriers_unsaved_ = true;
+  TRY(WriteBarriers(frame_->store(), barriers_));
+  barriers_unsaved_ = false;
+  return Ok();
 }
 
 Result<size_t> LogCore::RowsToPop(uint32_t count) const {
@@ -295,8 +302,10 @@ Result<size_t> LogCore::RowsToPop(uint32_t count) const {
 // A rewind that failed and could not be taken back at once (a full disk, say) is taken back before anything else happens.
 Status LogCore::EnsureSettled() {
   TRY(FinishAbort());
-  if (!NameExists(frame_->wal(), kRewind)) return Ok();
-  return TakeBackReversal();
+  if (NameExists(frame_->wal(), kRewind)) TRY(TakeBackReversal());
+  TRY(DropLeftovers());
+  if (barriers_unsaved_) BestEffort("save barriers", SaveBarriers());
+  return Ok();
 }
 
 Status LogCore::SettleForRewind() {
@@ -319,7 +328,8 @@ Result<RewindReport> LogCore::RollbackLocked(uint32_t count, Force force) {
   return Travel(steps_.size() - rows, force);
 }
 
-// Takes steps back or redoes them until `target` are left: all of it or nothing. Killed in between, the next open goes on.
+// Takes steps back or redoes them until `target` are left: all of it or nothing. What fails after the commit point of a step is a warning
+// and no reason to turn back. Killed in between, the next open goes on.
 Result<RewindReport> LogCore::Travel(size_t target, Force force) {
   const size_t start = steps_.size();
   const bool several = (target < start ? start - target : target - start) > 1;
@@ -343,11 +353,11 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
     if (!back.ok()) {
       status = status.error().WithContext("only a part of the steps could be taken back or redone");
     } else if (several) {
-      TRY(SetBarriers(barriers));
+      BestEffort("put barriers back", SetBarriers(barriers));
     }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
-  TRY(RenewShadows());
+  NoteFailure("watch live writers on", RenewShadows(), report);
   if (!status.ok()) return status.error();
   return report;
 }
@@ -403,15 +413,27 @@ Status LogCore::RollbackNewest(Force force, RewindReport& report) {
   redo_.push_back(std::move(reversal));
   steps_.pop_back();
   report.steps.push_back(row.header.id);
-  TRY(SetBarriers(std::move(barriers)));
+  NoteFailure("save barriers", SetBarriers(std::move(barriers)), report);
   ForgetFrozen();
-  return DropFolder(frame_->steps(), row.folder, &row.close);
+  NoteFailure("drop what was taken back", DropRow(frame_->steps(), row), report);
+  return Ok();
 }
 
 Status LogCore::DropBarriers(StepId after) {
   if (std::erase_if(barriers_, [&](const Barrier& b) { return b.after == after; }) == 0)
     return Ok();
-  return WriteBarriers(frame_->store(), barriers_);
+  return SaveBarriers();
+}
+
+void LogCore::NoteFailure(std::string_view what, const Status& status, RewindReport& report) {
+  BestEffort(what, status);
+  if (!status.ok())
+    report.warnings.push_back(fmt::format("{}: {}", what, status.error().message()));
+}
+
+void LogCore::BestEffort(std::string_view what, const Status& status) {
+  if (!status.ok())
+    options_.log.Warn("tried again later", {{"what", what}, {"error", status.error().message()}});
 }
 
 Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
@@ -478,11 +500,12 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
   steps_.push_back(std::move(again));
   redo_.pop_back();
   objects_.MarkAdopted(steps_.back().header.uid);  // the rewind itself noted what it left
-  TRY(objects_.Flush());
-  TRY(SetBarriers(std::move(barriers)));
   report.steps.push_back(row.header.id);
+  NoteFailure("save signatures", objects_.Flush(), report);
+  NoteFailure("save barriers", SetBarriers(std::move(barriers)), report);
   ForgetFrozen();
-  return DropFolder(frame_->redo(), row.folder, &row.close);
+  NoteFailure("drop what was redone", DropRow(frame_->redo(), row), report);
+  return Ok();
 }
 
 Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
@@ -540,8 +563,7 @@ Result<RewindReport> LogCore::AbortLocked() {
   report.steps.push_back(current()->header().id);
   TakeCurrent();
   ForgetFrozen();
-  if (Status dropped = FinishAbort(); !dropped.ok())
-    report.warnings.push_back("the aborted step takes up space: " + dropped.error().message());
+  NoteFailure("drop the aborted step", FinishAbort(), report);
   return report;
 }
 

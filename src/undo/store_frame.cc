@@ -146,9 +146,10 @@ Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
 
 Status StoreFrame::Discard(int parent_fd, const char* name) {
   const std::string unique = fmt::format("{:016x}-{}", RandomId(), next_trash_++);
-  if (::renameat(parent_fd, name, trash_.get(), unique.c_str()) == 0 || errno == ENOENT)
-    return Ok();
-  return Error::FromErrno(errno, fmt::format("discard {}", name));
+  if (::renameat(parent_fd, name, trash_.get(), unique.c_str()) == 0) return Ok();
+  const int why = errno;
+  if (why == ENOENT && !NameExists(parent_fd, name)) return Ok();
+  return Error::FromErrno(why, fmt::format("discard {}", name));
 }
 
 Status StoreFrame::EmptyTrash() {

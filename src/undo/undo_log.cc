@@ -63,7 +63,7 @@ Status LogCore::Start(RegistryClaim claim) {
     TRY_ASSIGN(gitignore_, GitignoreFilter::Load(place_->root.get()));
   }
   TRY(Recover());
-  if (options_.compression == Compression::kOff) return frame_->EmptyTrash();
+  if (options_.compression == Compression::kOff) EmptyTrash();
   return Ok();
 }
 
@@ -210,8 +210,10 @@ Status LogCore::CloseAmbientLocked() {
   return Ok();
 }
 
+// Fails only before the rename: then the step is still open.
 Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
   TRY(writer.Close(Now().ns, counts));
+  TRY_ASSIGN(auto summary, ReadJournalSummary(writer.files().dir(), "journal"));
   const std::string folder = fmt::format("{}", writer.header().id.value);
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
     return Error::FromErrno(errno, fmt::format("promote step {}", folder));
@@ -221,9 +223,9 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
     ::fsync(frame_->steps());
     ::fsync(frame_->wal());
   }
-  TRY_ASSIGN(auto summary, ReadJournalSummary(writer.files().dir(), "journal"));
   steps_.push_back({folder, std::move(summary.header), summary.close, false});
-  return AdoptAfterStates(writer.files().dir());
+  BestEffort("save signatures", AdoptAfterStates(writer.files().dir()));
+  return Ok();
 }
 
 // The table may only know of a step's after-states once the step is promoted: otherwise, after a crash in between, they would look like
@@ -370,7 +372,10 @@ Status LogCore::AddBarrier(StepId after, std::vector<std::string> paths) {
   const Barrier barrier{.after = after, .at = Now(), .paths = std::move(paths)};
   if (options_.external == ExternalPolicy::kBarrier && !(steps_.empty() && redo_.empty())) {
     barriers_.push_back(barrier);
-    TRY(WriteBarriers(frame_->store(), barriers_));
+    if (Status saved = SaveBarriers(); !saved.ok()) {
+      barriers_.pop_back();  // whoever tries again finds the edit again
+      return saved;
+    }
   }
   QueueEvent([this, barrier] { observer_->OnExternalModification(barrier); });
   return Ok();

@@ -69,6 +69,22 @@ class UndoLifecycle : public UndoTest {
     return fmt::format("inode flags: not supported by {}", FileSystemName(workspace().root()));
   }
 
+  // The table of objects cannot grow beyond its size while a FileSizeLimit of `kObjectsBytes` lives; other files are smaller.
+  static constexpr uint64_t kObjectsBytes = 8 << 20;
+  void StartWithALongTableOfObjects() {
+    StartWith(test::SmallTree);
+    CloseLog();
+    MustCall(::truncate(InStore("objects").c_str(), kObjectsBytes), "truncate");
+    OpenLog();
+  }
+  // A replacement of `file` in the store fails while a folder has the name of the temporary file.
+  void BlockReplacing(std::string_view file) const {
+    MustCall(::mkdir(InStore(fmt::format("{}.tmp", file)).c_str(), 0700), "mkdir");
+  }
+  void UnblockReplacing(std::string_view file) const {
+    MustCall(::rmdir(InStore(fmt::format("{}.tmp", file)).c_str()), "rmdir");
+  }
+
   void Change() {
     EXPECT_OK(ops().Overwrite("small.txt", "changed"));
     EXPECT_OK(ops().Unlink("medium.txt"));
@@ -151,6 +167,115 @@ TEST_F(UndoLifecycle, AFolderThatIsInTheWayOfANewStepIsNotDeleted) {
   MustCall(::mkdir(InStore("wal/in_progress/blobs").c_str(), 0700), "mkdir");
   EXPECT_CODE(log().OpenStep({}), Code::kExists);
   EXPECT_EQ(NamesIn(InStore("wal/in_progress")), std::vector<std::string>{"blobs"});
+}
+
+// --- After the commit point.
+
+TEST_F(UndoLifecycle, AStepClosesWhenTheTableOfObjectsCannotBeWritten) {
+  StartWithALongTableOfObjects();
+  const TreeSnapshot before = Snapshot();
+  {
+    const FileSizeLimit limit(kObjectsBytes);
+    InStep([&] { Change(); });
+    EXPECT_EQ(log().open_step(), std::nullopt);
+    InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "again")); });
+  }
+  EXPECT_EQ(Steps().size(), 2u);
+  InStep([&] { EXPECT_OK(ops().Overwrite("created.txt", "again")); });
+  OpenLog();
+  EXPECT_THAT(Barriers(), IsEmpty());
+  RollBack(3);
+  ExpectTree(before);
+}
+
+TEST_F(UndoLifecycle, AStepThatWasClosedWithoutItsSignaturesIsAdoptedByTheNextOpen) {
+  test::SmallTree(workspace().project());
+  const TreeSnapshot before = Snapshot();
+  OpenLog();
+  CloseLog();
+  MustCall(::truncate(InStore("objects").c_str(), kObjectsBytes), "truncate");
+  RunUntilDeath([&] {
+    OpenLog();
+    const FileSizeLimit limit(kObjectsBytes);
+    InStep([&] { Change(); });
+    DieNow();
+  });
+  OpenLog();
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoLifecycle, ARollbackThatHappenedIsASuccessWhenItsStepsCannotBeDropped) {
+  StartWith(test::SmallTree);
+  const TreeSnapshot before = Snapshot();
+  InStep([&] { Change(); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "again")); });
+  const TreeSnapshot after = Snapshot();
+  if (!LockTrash()) GTEST_SKIP() << WhyNoLock();
+  EXPECT_THAT(RollBack(2).warnings, Not(IsEmpty()));
+  ExpectTree(before);
+  EXPECT_THAT(Steps(), IsEmpty());
+  EXPECT_EQ(log().redo_depth(), 2u);
+  EXPECT_FALSE(log().OpenStep({}).ok());
+  EXPECT_FALSE(log().Redo(2).ok());
+  ExpectTree(before);
+  UnlockTrash();
+  RedoSteps(2);
+  ExpectTree(after);
+  ASSERT_TRUE(LockTrash());
+  RollBack(1);
+  UnlockTrash();
+  OpenLog();
+  EXPECT_EQ(Steps().size(), 1u);
+  EXPECT_EQ(log().redo_depth(), 1u);
+  RollBack(1);
+  ExpectTree(before);
+}
+
+TEST_F(UndoLifecycle, ARedoThatHappenedIsASuccessWhenItsSourceCannotBeDropped) {
+  StartWith(test::SmallTree);
+  const TreeSnapshot before = Snapshot();
+  InStep([&] { Change(); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "again")); });
+  const TreeSnapshot after = Snapshot();
+  RollBack(2);
+  if (!LockTrash()) GTEST_SKIP() << WhyNoLock();
+  EXPECT_THAT(RedoSteps(2).warnings, Not(IsEmpty()));
+  ExpectTree(after);
+  EXPECT_EQ(Steps().size(), 2u);
+  EXPECT_EQ(log().redo_depth(), 0u);
+  UnlockTrash();
+  RollBack(2);
+  ExpectTree(before);
+}
+
+TEST_F(UndoLifecycle, ARollbackThatHappenedIsASuccessWhenBarriersCannotBeSaved) {
+  StartWith(test::SmallTree);
+  const TreeSnapshot before = Snapshot();
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "one")); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "two")); });
+  const std::string elsewhere[] = {"run.sh"};
+  ASSERT_OK(log().NoteExternalModification(elsewhere));
+  BlockReplacing("barriers");
+  EXPECT_THAT(RollBack(2).warnings, Not(IsEmpty()));
+  UnblockReplacing("barriers");
+  ExpectTree(before);
+  EXPECT_EQ(log().redo_depth(), 2u);
+}
+
+TEST_F(UndoLifecycle, AStepClosesWhenTheOldestCannotBeEvicted) {
+  options_.limits.max_steps = 1;
+  StartWith(test::SmallTree);
+  InStep([&] { Change(); });
+  const TreeSnapshot middle = Snapshot();
+  if (!LockTrash()) GTEST_SKIP() << WhyNoLock();
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "again")); });
+  EXPECT_EQ(log().open_step(), std::nullopt);
+  UnlockTrash();
+  EXPECT_EQ(Steps().size(), 1u);
+  RollBack();
+  ExpectTree(middle);
+  EXPECT_THAT(NamesIn(InStore("steps")), IsEmpty());
 }
 
 }  // namespace
