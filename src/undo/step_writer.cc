@@ -596,24 +596,38 @@ Status StepWriter::DropUnchanged() {
     MutexLock lock(mutex_);
     provisional.swap(provisional_);
   }
+  Status status;
   for (const Provisional& copy : provisional) {
-    auto now =
-        OpenBeneath(place_.root.get(), copy.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME);
-    if (!now.ok()) continue;  // renamed or removed: the copy stays
-    auto id = place_.identifier.OfFd(now->get());
-    auto stat = StatFd(now->get());
-    if (!id.ok() || !stat.ok() || *id != copy.object || stat->size != copy.size) continue;
-    TRY_ASSIGN(int blobs, files_.Blobs());
-    BlobName name(copy.blob);
-    Fd blob(::openat(blobs, name.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!blob.valid()) continue;
-    TRY_ASSIGN(bool same, SameBytes(now->get(), blob.get(), copy.size));
-    if (!same) continue;
-    TRY(Append(DropRecord{.object = copy.object, .blob = copy.blob}));
-    ::unlinkat(blobs, name.c_str(), 0);
-    copied_ -= place_.abilities.reflinks ? 0 : copy.size;
-    ++place_.stats.provisional_dropped;
+    if (status.ok()) status = DropIfUnchanged(copy);
+    if (status.ok()) continue;
+    MutexLock lock(mutex_);
+    provisional_.push_back(copy);  // for the next attempt to close
   }
+  return status;
+}
+
+Status StepWriter::DropIfUnchanged(const Provisional& copy) {
+  auto now =
+      OpenBeneath(place_.root.get(), copy.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME);
+  if (!now.ok()) return Ok();  // renamed or removed: the copy stays
+  auto id = place_.identifier.OfFd(now->get());
+  auto stat = StatFd(now->get());
+  if (!id.ok() || !stat.ok() || *id != copy.object || stat->size != copy.size) return Ok();
+  TRY_ASSIGN(int blobs, files_.Blobs());
+  BlobName name(copy.blob);
+  Fd blob(::openat(blobs, name.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!blob.valid()) return Ok();
+  TRY_ASSIGN(bool same, SameBytes(now->get(), blob.get(), copy.size));
+  if (!same) return Ok();
+  TRY(Append(DropRecord{.object = copy.object, .blob = copy.blob}));
+  {
+    // Should the step not close after all, the next write has to be kept again.
+    MutexLock lock(mutex_);
+    touched_[copy.object].whole = false;
+  }
+  ::unlinkat(blobs, name.c_str(), 0);
+  copied_ -= place_.abilities.reflinks ? 0 : copy.size;
+  ++place_.stats.provisional_dropped;
   return Ok();
 }
 

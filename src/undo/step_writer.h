@@ -135,6 +135,7 @@ class StepWriter {
                                                    const char* name, const JournalHeader& header,
                                                    const StepWriterOptions& options);
 
+  Status DropIfUnchanged(const Provisional& copy);
   Status Append(const Record& record);
   Status CountCopy(uint64_t bytes);
   Result<OpenObject> Readable(const OpenObject& object) const;

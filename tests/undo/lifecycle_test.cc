@@ -169,6 +169,28 @@ TEST_F(UndoLifecycle, AFolderThatIsInTheWayOfANewStepIsNotDeleted) {
   EXPECT_EQ(NamesIn(InStore("wal/in_progress")), std::vector<std::string>{"blobs"});
 }
 
+// --- Close.
+
+TEST_F(UndoLifecycle, AWriteAfterACloseThatFailedIsKeptAlthoughTheCopyBeforeItWasDropped) {
+  workspace().WriteFile("big.bin", Noise(1 << 20));
+  workspace().WriteFile("a.txt", "a");
+  test::AgeTree(workspace().project());
+  OpenLog();
+  InStep([&] { EXPECT_OK(ops().Overwrite("a.txt", "b")); });
+  workspace().WriteFile("a.txt", "a person's");  // makes the close write a barrier
+  const TreeSnapshot before = Snapshot();
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().WriteAt("big.bin", 0, Noise(100), WriteVisibility::kUnseen));  // the same bytes
+  EXPECT_OK(ops().Overwrite("a.txt", "c"));
+  BlockReplacing("barriers");
+  EXPECT_FALSE(log().CloseStep().ok());
+  UnblockReplacing("barriers");
+  EXPECT_OK(ops().WriteAt("big.bin", 500, "changed", WriteVisibility::kUnseen));
+  EXPECT_OK(log().CloseStep());
+  RollBack();
+  ExpectTree(before);
+}
+
 // --- After the commit point.
 
 TEST_F(UndoLifecycle, AStepClosesWhenTheTableOfObjectsCannotBeWritten) {
