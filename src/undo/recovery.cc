@@ -132,32 +132,33 @@ Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) 
 Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
   TRY(NoticeEdits(view));
   TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kInProgress));
-  for (const OutcomeRecord& outcome : JudgeOpenIntents(*place_, view)) {
-    TRY(AppendToFinishedJournal(dir.get(), "journal", outcome));
-  }
+  std::vector<Record> records;
+  for (const OutcomeRecord& outcome : JudgeOpenIntents(*place_, view))
+    records.emplace_back(outcome);
+  TRY(AppendToFinishedJournal(dir.get(), "journal", records));
+  records.clear();
   {
     TRY_ASSIGN(StepView judged, StepView::Open(dir.get()));
     Looker looker(*place_);
     for (const auto& [path, expected] : judged.expected().map()) {
       const auto found = expected.object == kNoObject ? std::nullopt : looker.At(path);
       if (!found || found->id != expected.object) continue;
-      TRY(AppendToFinishedJournal(dir.get(), "journal",
-                                  AfterRecord{.object = found->id,
-                                              .size = found->stat.size,
-                                              .mtime_ns = found->stat.mtime_ns,
-                                              .ctime_ns = found->stat.ctime_ns,
-                                              .mode = found->stat.mode,
-                                              .uid = found->stat.uid,
-                                              .gid = found->stat.gid}));
+      records.emplace_back(AfterRecord{.object = found->id,
+                                       .size = found->stat.size,
+                                       .mtime_ns = found->stat.mtime_ns,
+                                       .ctime_ns = found->stat.ctime_ns,
+                                       .mode = found->stat.mode,
+                                       .uid = found->stat.uid,
+                                       .gid = found->stat.gid});
     }
-    TRY(AppendToFinishedJournal(
-        dir.get(), "journal",
+    records.emplace_back(
         CloseRecord{.closed_ns = Now().ns,
                     .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
                     .counts = judged.Counts(),
                     .copied_bytes = 0,
                     .retained_bytes = 0,
-                    .shared_anchors = 1}));
+                    .shared_anchors = 1});
+    TRY(AppendToFinishedJournal(dir.get(), "journal", records));
   }
   const std::string folder = fmt::format("{}", view.header().id.value);
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {

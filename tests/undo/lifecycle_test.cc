@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <string>
 
@@ -187,6 +188,26 @@ TEST_F(UndoLifecycle, AWriteAfterACloseThatFailedIsKeptAlthoughTheCopyBeforeItWa
   UnblockReplacing("barriers");
   EXPECT_OK(ops().WriteAt("big.bin", 500, "changed", WriteVisibility::kUnseen));
   EXPECT_OK(log().CloseStep());
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoLifecycle, AnInterruptedAmbientStepOfManyFilesIsPromotedInOneGo) {
+  constexpr int kFiles = 4000;
+  for (int i = 0; i < kFiles; ++i) workspace().WriteFile(fmt::format("f{}", i), "old");
+  test::AgeTree(workspace().project());
+  const TreeSnapshot before = Snapshot();
+  RunUntilDeath([&] {
+    OpenLog();
+    for (int i = 0; i < kFiles; ++i) EXPECT_OK(ops().Overwrite(fmt::format("f{}", i), "new"));
+    DieNow();
+  });
+  // One reading of the journal per record would take minutes here.
+  const auto start = std::chrono::steady_clock::now();
+  OpenLog();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  ASSERT_EQ(Steps().size(), 1u);
+  EXPECT_EQ(Steps()[0].counts.modified, static_cast<uint32_t>(kFiles));
   RollBack();
   ExpectTree(before);
 }
