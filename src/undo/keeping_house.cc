@@ -73,6 +73,7 @@ Status LogCore::DropRow(int parent_fd, const StepRow& row) {
 }
 
 Status LogCore::DropLeftovers() {
+  if (!leftovers_.empty()) TRY(MakePowerSafe(Reach::kFolders));
   while (!leftovers_.empty()) {
     const Leftover& last = leftovers_.back();
     TRY(DropFolder(last.parent_fd, last.folder, &last.close));

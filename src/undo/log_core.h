@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/io.h"
 #include "base/thread_annotations.h"
 #include "undo/gitignore_filter.h"
 #include "undo/key_locks.h"
@@ -192,6 +193,13 @@ class LogCore {
   Status SetBarriers(std::vector<Barrier> barriers) REQUIRES(lifecycle_);
   Status SaveBarriers() REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);
+  enum class Reach : uint8_t { kEverything, kFolders };
+  // Durability::kPower: what was done so far to project and store, or to the folders of the store, survives a power cut. The first
+  // comes before the rename of a commit point, the second between it and the end of what it makes superfluous.
+  Status MakePowerSafe(Reach reach);
+  FileSync file_sync() const {
+    return options_.durability == Durability::kPower ? FileSync::kPower : FileSync::kNone;
+  }
   // Of what follows a commit point: a failure is told and does not count.
   void BestEffort(std::string_view what, const Status& status);
   void NoteFailure(std::string_view what, const Status& status, RewindReport& report);

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "base/fd.h"
+#include "base/io.h"
 #include "base/result.h"
 #include "base/thread_annotations.h"
 #include "undo/object.h"
@@ -34,7 +35,8 @@ class ObjectsTable {
  public:
   ObjectsTable() = default;
   // Reads `objects` of the store; a torn tail is dropped, damaged entries are passed over.
-  Status Load(int store_fd);
+  // `sync` is what every write of the table survives.
+  Status Load(int store_fd, FileSync sync);
   // The same for who does not own the store: nothing may be put into the table. An empty one if the store has none yet.
   Status LoadToRead(int store_fd);
 
@@ -64,6 +66,7 @@ class ObjectsTable {
 
   Fd store_;
   Fd file_;
+  FileSync sync_ = FileSync::kNone;
   mutable Mutex mutex_;
   std::unordered_map<ObjectId, Signature> signatures_ GUARDED_BY(mutex_);
   std::unordered_map<ObjectId, ObjectId> successors_ GUARDED_BY(mutex_);

@@ -59,7 +59,7 @@ Status LogCore::DropReversed(std::vector<StepRow>& rows, const std::vector<StepR
     if (!IsReversedBy(others, rows[i].header.uid)) continue;
     const StepRow row = rows[i];
     rows.erase(rows.begin() + static_cast<ptrdiff_t>(i));
-    TRY(DropFolder(folder, row.folder, &row.close));
+    TRY(DropRow(folder, row));
   }
   return Ok();
 }
@@ -104,6 +104,7 @@ Status LogCore::RecoverStep() {
   redo_.push_back(std::move(reversal));
   recovery_.rewind.steps.push_back(*recovery_.step);
   next_order_ = std::max(next_order_, view.header().order + 1);
+  TRY(MakePowerSafe(Reach::kFolders));
   ::unlinkat(frame_->wal(), kKeepFile, 0);
   return DropFolder(frame_->wal(), kInProgress, nullptr);
 }
@@ -124,7 +125,7 @@ Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) 
     keep.insert(id);
   std::string text;
   for (const ObjectId& id : keep) text += HexId(id) + '\n';
-  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, text));
+  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, text, file_sync()));
   return keep;
 }
 
@@ -160,10 +161,12 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
                     .shared_anchors = 1});
     TRY(AppendToFinishedJournal(dir.get(), "journal", records));
   }
+  TRY(MakePowerSafe(Reach::kEverything));
   const std::string folder = fmt::format("{}", view.header().id.value);
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
     return Error::FromErrno(errno, "promote an interrupted ambient step");
   }
+  TRY(MakePowerSafe(Reach::kFolders));
   TRY_ASSIGN(auto summary, ReadJournalSummary(dir.get(), "journal"));
   steps_.push_back({folder, std::move(summary.header), summary.close, false});
   TRY(AdoptAfterStates(dir.get()));

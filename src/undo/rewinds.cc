@@ -125,6 +125,7 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
     if (changes.ok())
       for (Change& change : *changes) report.changes.push_back(std::move(change));
   }
+  if (done.ok()) done = MakePowerSafe(Reach::kEverything);
   if (done.ok()) {
     auto summary = ReadJournalSummary(recorder->files().dir(), "journal");
     if (summary.ok()) {
@@ -168,6 +169,7 @@ Status LogCore::TakeBackReversal() {
   for (const Conflict& conflict : report.conflicts) {
     recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
   }
+  TRY(MakePowerSafe(Reach::kEverything));
   return frame_->Discard(frame_->wal(), kRewind);
 }
 
@@ -280,7 +282,7 @@ Status LogCore::SetBarriers(std::vector<Barrier> barriers) {
 
 Status LogCore::SaveBarriers() {
   barriers_unsaved_ = true;
-  TRY(WriteBarriers(frame_->store(), barriers_));
+  TRY(WriteBarriers(frame_->store(), barriers_, file_sync()));
   barriers_unsaved_ = false;
   return Ok();
 }
@@ -335,7 +337,8 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
   const bool several = (target < start ? start - target : target - start) > 1;
   if (several) {
     TRY(ReplaceFileAt(frame_->wal(), kTarget,
-                      fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle")));
+                      fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle"),
+                      file_sync()));
   }
   const std::vector<Barrier> barriers = barriers_;
   RewindReport report;
@@ -423,6 +426,20 @@ Status LogCore::DropBarriers(StepId after) {
   if (std::erase_if(barriers_, [&](const Barrier& b) { return b.after == after; }) == 0)
     return Ok();
   return SaveBarriers();
+}
+
+Status LogCore::MakePowerSafe(Reach reach) {
+  if (options_.durability == Durability::kProcess) return Ok();
+  if (reach == Reach::kEverything) {
+    for (int fd : {place_->root.get(), frame_->store()}) {
+      if (::syncfs(fd) != 0) return Error::FromErrno(errno, "sync the file system");
+    }
+    return Ok();
+  }
+  for (int fd : {frame_->redo(), frame_->steps(), frame_->wal()}) {
+    if (::fsync(fd) != 0) return Error::FromErrno(errno, "sync a folder of the store");
+  }
+  return Ok();
 }
 
 void LogCore::NoteFailure(std::string_view what, const Status& status, RewindReport& report) {
@@ -552,7 +569,7 @@ Result<RewindReport> LogCore::AbortLocked() {
     report.warnings.push_back("the step was not recorded in full: " +
                               source.view.unprotected_why());
   // From here on changes are ours: a recovery of this very abort must not take them for a person's.
-  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, ""));
+  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, "", file_sync()));
   StepRow reversal;
   TRY(RunRewind(source, Force::kYes, nullptr, report, reversal));
   if (::renameat(frame_->wal(), kInProgress, frame_->wal(), kAborted) != 0) {
@@ -572,6 +589,7 @@ Result<RewindReport> LogCore::AbortLocked() {
 Status LogCore::FinishAbort() {
   if (!NameExists(frame_->wal(), kAborted)) return Ok();
   ::unlinkat(frame_->wal(), kKeepFile, 0);
+  TRY(MakePowerSafe(Reach::kFolders));
   TRY(DropFolder(frame_->wal(), kRewind, nullptr));
   return DropFolder(frame_->wal(), kAborted, nullptr);
 }

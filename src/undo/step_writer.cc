@@ -38,6 +38,10 @@ Result<std::unique_ptr<StepWriter>> StepWriter::Start(const Place& place, int pa
   TRY_ASSIGN(auto journal, JournalWriter::Create(dir.get(), "journal", header));
   std::unique_ptr<StepWriter> writer(new StepWriter(place, std::move(dir), header, options));
   writer->journal_ = std::move(journal);
+  if (options.durability == Durability::kPower) {
+    TRY(writer->MakeDurable());
+    if (::fsync(parent_fd) != 0) return Error::FromErrno(errno, "sync the folder of a step");
+  }
   return writer;
 }
 
@@ -642,17 +646,16 @@ Status StepWriter::NoteAfter(ObjectId object, const FileStat& stat) {
 }
 
 Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {
-  if (closed_) return Ok();
+  if (closed_) return MakeDurable();
   TRY(Append(CloseRecord{.closed_ns = now_ns,
                          .protection = unprotected_ ? Protection::kUnprotected : Protection::kFull,
                          .counts = counts,
                          .copied_bytes = copied_,
                          .retained_bytes = retained_,
                          .shared_anchors = shared_anchors_}));
-  TRY(MakeDurable());
   TRY(journal_->Finish());
   closed_ = true;
-  return Ok();
+  return MakeDurable();  // with the cut: a reader looks for the end of a step at the end of the file
 }
 
 }  // namespace sandglass::undo

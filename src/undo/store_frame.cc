@@ -229,7 +229,7 @@ Result<std::vector<Barrier>> ReadBarriers(int store_fd) {
   return barriers;
 }
 
-Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers) {
+Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync) {
   Json list = Json::Array();
   for (const Barrier& barrier : barriers) {
     Json paths = Json::Array();
@@ -238,7 +238,7 @@ Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers) {
                               {"time_ns", barrier.at.ns},
                               {"paths", std::move(paths)}}));
   }
-  return ReplaceFileAt(store_fd, "barriers", WriteJson(list));
+  return ReplaceFileAt(store_fd, "barriers", WriteJson(list), sync);
 }
 
 std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/io.h"
 #include "base/result.h"
 #include "undo/journal_view.h"
 #include "undo/place.h"
@@ -78,7 +79,7 @@ std::optional<ObjectId> ParseHexId(std::string_view text);
 
 // The file `barriers`.
 Result<std::vector<Barrier>> ReadBarriers(int store_fd);
-Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers);
+Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync);
 
 // History for people: steps and barriers in order.
 std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,

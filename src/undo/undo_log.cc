@@ -56,12 +56,14 @@ Status LogCore::Start(RegistryClaim claim) {
   TRY_ASSIGN(frame_, StoreFrame::Open(*place_));
   TRY(claim.Register(place_->store_path));
   TRY(RemoveTreeAt(frame_->store(), "shadows"));
-  TRY(objects_.Load(frame_->store()));
+  TRY(objects_.Load(frame_->store(), file_sync()));
   TRY(LoadRows());
   TRY_ASSIGN(barriers_, ReadBarriers(frame_->store()));
   if (options_.gitignore == GitignoreMode::kSkipIgnored) {
     TRY_ASSIGN(gitignore_, GitignoreFilter::Load(place_->root.get()));
   }
+  TRY(MakePowerSafe(
+      Reach::kEverything));  // what the last user's death left in the cache, and new folders
   TRY(Recover());
   if (options_.compression == Compression::kOff) EmptyTrash();
   return Ok();
@@ -219,10 +221,7 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
     return Error::FromErrno(errno, fmt::format("promote step {}", folder));
   }
   ::unlinkat(frame_->wal(), kKeepFile, 0);  // left by an abort that failed
-  if (options_.durability == Durability::kPower) {
-    ::fsync(frame_->steps());
-    ::fsync(frame_->wal());
-  }
+  BestEffort("sync the folders of the store", MakePowerSafe(Reach::kFolders));
   steps_.push_back({folder, std::move(summary.header), summary.close, false});
   BestEffort("save signatures", AdoptAfterStates(writer.files().dir()));
   return Ok();
