@@ -170,6 +170,9 @@ class LogCore {
   Status ResumeTravel() REQUIRES(lifecycle_);
   Status RollbackNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
   Status RedoNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
+  bool IsReadable(const StepRow& row) REQUIRES(lifecycle_);
+  // The newest step, which cannot be read, leaves the history.
+  Status SetNewestAside(RewindReport& report) REQUIRES(lifecycle_);
   Result<RewindReport> AbortLocked() REQUIRES(lifecycle_);
   Status FinishAbort() REQUIRES(lifecycle_);
   Status CheckSpace(const StepView& view, SpareRedo spare) REQUIRES(lifecycle_);

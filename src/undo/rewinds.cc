@@ -42,6 +42,11 @@ Code CodeFor(const std::vector<Conflict>& conflicts) {
   return Code::kConflict;
 }
 
+// Does the error speak of the step's own bytes? Anything else may be better next time.
+bool IsDamage(const Error& error) {
+  return error.code() == Code::kCorrupt || error.code() == Code::kVersion;
+}
+
 // What taking a change back does to the project.
 Change Inverse(Change change) {
   std::swap(change.old_size, change.new_size);
@@ -333,7 +338,7 @@ Result<RewindReport> LogCore::RollbackLocked(uint32_t count, Force force) {
 // Takes steps back or redoes them until `target` are left: all of it or nothing. What fails after the commit point of a step is a warning
 // and no reason to turn back. Killed in between, the next open goes on.
 Result<RewindReport> LogCore::Travel(size_t target, Force force) {
-  const size_t start = steps_.size();
+  size_t start = steps_.size();
   const bool several = (target < start ? start - target : target - start) > 1;
   if (several) {
     TRY(ReplaceFileAt(frame_->wal(), kTarget,
@@ -344,6 +349,11 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
   RewindReport report;
   Status status;
   while (status.ok() && steps_.size() != target) {
+    if (steps_.size() > target && force == Force::kYes && !IsReadable(steps_.back())) {
+      status = SetNewestAside(report);
+      if (status.ok()) --start;  // there is no way back to it
+      continue;
+    }
     status = steps_.size() > target ? RollbackNewest(force, report) : RedoNewest(force, report);
   }
   if (!status.ok()) {
@@ -363,6 +373,31 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
   NoteFailure("watch live writers on", RenewShadows(), report);
   if (!status.ok()) return status.error();
   return report;
+}
+
+bool LogCore::IsReadable(const StepRow& row) {
+  auto source = Source::Open(frame_->steps(), row.folder);
+  return source.ok() || !IsDamage(source.error());
+}
+
+// It cannot be taken back, and would keep all steps before it from being: force gives it up. What it changed stays, and what older steps
+// find changed by it is crossed by force like anybody's edit.
+Status LogCore::SetNewestAside(RewindReport& report) {
+  const StepRow row = steps_.back();
+  TRY(frame_->SetAside(frame_->steps(), row.folder.c_str()));
+  steps_.pop_back();
+  report.conflicts.push_back(
+      {ConflictKind::kCorrupt, "",
+       fmt::format("step {} cannot be read and was set aside", row.header.id.value)});
+  std::vector<Barrier> barriers = barriers_;
+  const std::optional<StepId> older = OlderThan(steps_.size());
+  for (Barrier& barrier : barriers) {
+    if (barrier.after == row.header.id) barrier.after = older.value_or(StepId{0});
+  }
+  NoteFailure("save barriers", SetBarriers(std::move(barriers)), report);
+  NoteFailure("sync the folders of the store", MakePowerSafe(Reach::kFolders), report);
+  ForgetFrozen();
+  return Ok();
 }
 
 Status LogCore::ResumeTravel() {
@@ -463,15 +498,21 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
   for (size_t i = 0; i < rows; ++i) {
     const size_t index = steps_.size() - 1 - i;
     const StepRow& row = steps_[index];
-    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), row.folder.c_str()));
-    TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
-    StepFiles files(std::move(dir));
+    auto source = Source::Open(frame_->steps(), row.folder);
+    if (!source.ok() && IsDamage(source.error())) {
+      report.conflicts.push_back(
+          {ConflictKind::kCorrupt, "",
+           fmt::format("step {} cannot be read; force sets it aside", row.header.id.value)});
+      continue;
+    }
+    if (!source.ok()) return source.error();
+    const StepView& view = source->view;
     report.steps.push_back(row.header.id);
     if (view.unprotected())
       report.conflicts.push_back(
           {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
     const Crossing crossing{Way::kBack, row, view, &later};
-    for (Conflict& conflict : Conflicts(crossing, files, barriers))
+    for (Conflict& conflict : Conflicts(crossing, *source->files, barriers))
       report.conflicts.push_back(std::move(conflict));
     for (Change& change : InverseChanges(view)) report.changes.push_back(std::move(change));
     barriers = BarriersBeyond(crossing, std::move(barriers), OlderThan(index));

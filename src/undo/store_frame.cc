@@ -152,6 +152,13 @@ Status StoreFrame::Discard(int parent_fd, const char* name) {
   return Error::FromErrno(why, fmt::format("discard {}", name));
 }
 
+Status StoreFrame::SetAside(int parent_fd, const char* name) {
+  TRY_ASSIGN(Fd damaged, OpenOrMakeDir(store(), "damaged"));
+  const std::string unique = fmt::format("{}-{:016x}", name, RandomId());
+  if (::renameat(parent_fd, name, damaged.get(), unique.c_str()) == 0) return Ok();
+  return Error::FromErrno(errno, fmt::format("set {} aside", name));
+}
+
 Status StoreFrame::EmptyTrash() {
   for (const std::string& name : ListNames(trash_.get()))
     TRY(RemoveTreeAt(trash_.get(), name.c_str()));

@@ -1,6 +1,6 @@
 // The frame of a store on disk: version, lock, the project it belongs to, and the folders of steps.
 //
-//   version   lock   project   objects   barriers   wal/{in_progress,rewind,aborted}   steps/{id}   redo/{n}   trash/   shadows/
+//   version   lock   project   objects   barriers   wal/{in_progress,rewind,aborted}   steps/{id}   redo/{n}   damaged/   trash/   shadows/
 //
 // Everything that must happen at once is one rename here. Not thread-safe: the UndoLog's lifecycle lock guards it.
 #pragma once
@@ -49,6 +49,8 @@ class StoreFrame {
 
   // Moves a folder into trash/, from where it is deleted later. One rename.
   Status Discard(int parent_fd, const char* name);
+  // Moves a folder into damaged/, where it stays for people to look at.
+  Status SetAside(int parent_fd, const char* name);
   // Deletes what is in trash/.
   Status EmptyTrash();
 
@@ -65,9 +67,9 @@ Result<std::vector<StepRow>> ListSteps(int folder_fd);
 
 // Everything that a store may hold. Nothing else in its folder is ever touched.
 inline constexpr const char* kStoreNames[] = {
-    "version",     "lock",        "project",     "objects",     "barriers", "wal",
-    "steps",       "redo",        "trash",       "shadows",     "probe.a",  "probe.b",
-    "version.tmp", "project.tmp", "objects.tmp", "barriers.tmp"};
+    "version", "lock",        "project",     "objects",     "barriers",    "wal",
+    "steps",   "redo",        "trash",       "shadows",     "damaged",     "probe.a",
+    "probe.b", "version.tmp", "project.tmp", "objects.tmp", "barriers.tmp"};
 // Empty, or with names of a store only.
 bool LooksLikeStore(int store_fd);
 

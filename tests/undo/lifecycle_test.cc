@@ -212,6 +212,58 @@ TEST_F(UndoLifecycle, AnInterruptedAmbientStepOfManyFilesIsPromotedInOneGo) {
   ExpectTree(before);
 }
 
+// --- Damage.
+
+TEST_F(UndoLifecycle, AStepThatCannotBeReadIsSetAsideByForceAndTheOlderOnesAreTakenBack) {
+  StartWith(test::SmallTree);
+  const TreeSnapshot before = Snapshot();
+  const mode_t mode = StatOf("run.sh").st_mode & 07777;
+  InStep([&] { Change(); });
+  const StepId damaged = InStep([&] { EXPECT_OK(ops().Chmod("run.sh", 0600)); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "again")); });
+  CloseLog();
+  FlipByte(StepFolder(workspace(), damaged) + "/journal", 20);
+  OpenLog();
+  const Result<RewindReport> plan = log().PlanRollback(3);
+  ASSERT_OK(plan);
+  EXPECT_EQ(Lines(plan->conflicts), std::vector<std::string>{"corrupt "});
+  const TreeSnapshot after = Snapshot();
+  EXPECT_CODE(log().Rollback(3), Code::kCorrupt);
+  ExpectTree(after);
+  const RewindReport report = RollBack(3, Force::kYes);
+  EXPECT_TRUE(HasConflict(report.conflicts, ConflictKind::kCorrupt, ""));
+  EXPECT_EQ(report.steps, (std::vector{StepId{3}, StepId{1}}));
+  EXPECT_THAT(Steps(), IsEmpty());
+  EXPECT_EQ(NamesIn(InStore("damaged")).size(), 1u);
+  MustCall(::chmod(workspace().Path("run.sh").c_str(), mode), "chmod");
+  ExpectTree(before);
+  CloseLog();
+  EXPECT_OK(UndoLog::Discard(paths()));
+  EXPECT_THAT(NamesIn(InStore("damaged")), IsEmpty());
+}
+
+TEST_F(UndoLifecycle, ATravelThatFailsGoesBackToWhereItCanWhenAStepWasSetAside) {
+  workspace().WriteFile("big.bin", Noise(3 << 20));
+  workspace().WriteFile("a.txt", "a");
+  OpenLog();
+  InStep([&] {
+    EXPECT_OK(ops().WriteAt("big.bin", 0, Noise(2 << 20, 7), WriteVisibility::kAnnounced));
+  });
+  const StepId damaged = InStep([&] { EXPECT_OK(ops().Chmod("a.txt", 0600)); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("a.txt", "b")); });
+  CloseLog();
+  FlipByte(StepFolder(workspace(), damaged) + "/journal", 20);
+  OpenLog();
+  const TreeSnapshot after = Snapshot();
+  {
+    const FileSizeLimit limit(1 << 20);
+    EXPECT_FALSE(log().Rollback(3, Force::kYes).ok());
+  }
+  ExpectTree(after);
+  ASSERT_EQ(Steps().size(), 2u);
+  EXPECT_EQ(log().redo_depth(), 0u);
+}
+
 // --- After the commit point.
 
 TEST_F(UndoLifecycle, AStepClosesWhenTheTableOfObjectsCannotBeWritten) {
