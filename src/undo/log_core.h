@@ -253,6 +253,9 @@ class LogCore {
   std::vector<Leftover> leftovers_ GUARDED_BY(lifecycle_);
   uint64_t next_order_ GUARDED_BY(lifecycle_) = 1;
   uint64_t next_redo_ GUARDED_BY(lifecycle_) = 1;
+  // Of steps that were opened here, also aborted ones: a late answer to a question about one must not meet another with its id.
+  int64_t lowest_id_ GUARDED_BY(lifecycle_) = 0;
+  int64_t highest_id_ GUARDED_BY(lifecycle_) = 0;
   RecoveryReport recovery_;
 
   // The pointer changes only under lifecycle_ with the gate held alone; readers inside the gate may use it freely.

@@ -47,6 +47,19 @@ bool IsDamage(const Error& error) {
   return error.code() == Code::kCorrupt || error.code() == Code::kVersion;
 }
 
+template <class T>
+void Append(std::vector<T> from, std::vector<T>& to) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+void Append(RewindReport from, RewindReport& to) {
+  Append(std::move(from.steps), to.steps);
+  Append(std::move(from.changes), to.changes);
+  Append(std::move(from.conflicts), to.conflicts);
+  Append(std::move(from.kept), to.kept);
+  Append(std::move(from.warnings), to.warnings);
+}
+
 // What taking a change back does to the project.
 Change Inverse(Change change) {
   std::swap(change.old_size, change.new_size);
@@ -410,7 +423,7 @@ Status LogCore::ResumeTravel() {
   if (reachable) {
     auto report = Travel(target, force);
     if (report.ok())
-      recovery_.rewind = std::move(*report);
+      Append(std::move(*report), recovery_.rewind);
     else
       recovery_.rewind.warnings.push_back("an interrupted undo was not completed: " +
                                           report.error().message());

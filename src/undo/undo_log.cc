@@ -124,7 +124,7 @@ Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way) {
 
 StepId LogCore::NextId(const StepSpec& spec) const {
   if (spec.id) return *spec.id;
-  int64_t lowest = 0, highest = 0;
+  int64_t lowest = lowest_id_, highest = highest_id_;
   for (const auto* rows : {&steps_, &redo_}) {
     for (const StepRow& row : *rows) {
       lowest = std::min(lowest, row.header.id.value);
@@ -171,6 +171,8 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   TRY_ASSIGN(auto writer, StepWriter::Create(*place_, frame_->wal(), kInProgress,
                                              NewHeader(spec, id), writer_options));
   ++next_order_;
+  lowest_id_ = std::min(lowest_id_, id.value);
+  highest_id_ = std::max(highest_id_, id.value);
   safeguards_.Reset(id);
   last_activity_ns_ = Now().ns;
   SetCurrent(std::move(writer));

@@ -212,6 +212,38 @@ TEST_F(UndoLifecycle, AnInterruptedAmbientStepOfManyFilesIsPromotedInOneGo) {
   ExpectTree(before);
 }
 
+TEST_F(UndoLifecycle, TheIdOfAnAbortedStepIsNotUsedAgain) {
+  StartWith(test::SmallTree);
+  const StepId aborted = Must(log().OpenStep({}));
+  EXPECT_OK(log().AbortStep());
+  EXPECT_EQ(Must(log().OpenStep({})), StepId{aborted.value + 1});
+  EXPECT_OK(log().CloseStep());
+  EXPECT_OK(ops().Overwrite("small.txt", "ambient"));
+  const std::optional<StepId> ambient = log().open_step();
+  ASSERT_TRUE(ambient.has_value());
+  EXPECT_OK(log().AbortStep());
+  EXPECT_OK(ops().Overwrite("small.txt", "ambient"));
+  EXPECT_EQ(log().open_step(), StepId{ambient->value - 1});
+}
+
+TEST_F(UndoLifecycle, RecoveryTellsOfTheStepAndOfTheRollbackThatItCompletes) {
+  test::SmallTree(workspace().project());
+  const TreeSnapshot before = Snapshot();
+  RunUntilDeath([&] {
+    OpenLog();
+    InStep([&] { Change(); });
+    ASSERT_OK(log().OpenStep({}));
+    EXPECT_OK(ops().Overwrite("run.sh", "killed"));
+    DieNow();
+  });
+  const Fd target(MustCall(
+      ::open(InStore("wal/target").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), "open"));
+  MustCall(::write(target.get(), "0 force\n", 8), "write");
+  OpenLog();
+  EXPECT_EQ(log().recovery().rewind.steps, (std::vector{StepId{2}, StepId{1}}));
+  ExpectTree(before);
+}
+
 // --- Damage.
 
 TEST_F(UndoLifecycle, AStepThatCannotBeReadIsSetAsideByForceAndTheOlderOnesAreTakenBack) {
