@@ -40,15 +40,20 @@ std::vector<StepId> LogCore::Evict() {
     retained -= row.close.retained_bytes;
     evicted.push_back(row.header.id);
   }
-  if (!evicted.empty()) QueueEvent([this, evicted] { observer_->OnEvicted(evicted); });
+  if (!evicted.empty()) {
+    ForgetFrozen();
+    QueueEvent([this, evicted] { observer_->OnEvicted(evicted); });
+  }
   if (objects_.Bloated()) CompactObjects();
   Poke();
   return evicted;
 }
 
 void LogCore::CompactObjects() {
-  (void)objects_.Compact(CollectIdentities(
-      {frame_->steps(), frame_->redo()}));  // only a saving: the old file stays good
+  std::unordered_set<uint64_t> uids;
+  for (const StepRow& row : steps_) uids.insert(row.header.uid);
+  // Only a saving: the old file stays good.
+  (void)objects_.Compact(CollectIdentities({frame_->steps(), frame_->redo()}), uids);
 }
 
 // One rename makes a step's folder disappear; the deletion of its files can take its time.
@@ -108,8 +113,10 @@ Status LogCore::ClearRedo() {
 // --- Threads.
 
 void LogCore::StartThreads() {
-  if (options_.compression == Compression::kBackground)
+  if (options_.compression == Compression::kBackground) {
     housekeeper_ = std::thread([this] { HousekeeperLoop(); });
+    Poke();  // the last user may have left trash
+  }
   if (options_.heartbeat.count() > 0) heart_ = std::thread([this] { HeartLoop(); });
 }
 

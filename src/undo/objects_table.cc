@@ -181,10 +181,11 @@ size_t ObjectsTable::size() const {
 
 bool ObjectsTable::Bloated() const {
   MutexLock lock(mutex_);
-  return file_bytes_ > kBloatedBytes && file_bytes_ > 4 * sizeof(Entry) * (successors_.size() + 1);
+  return file_bytes_ > kBloatedBytes && file_bytes_ > 4 * compacted_bytes_;
 }
 
-Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live) {
+Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live,
+                             const std::unordered_set<uint64_t>& steps) {
   MutexLock lock(mutex_);
   std::unordered_set<ObjectId> reachable;
   for (ObjectId id : live) {
@@ -196,6 +197,7 @@ Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live) {
   }
   std::erase_if(signatures_, [&](const auto& entry) { return !reachable.contains(entry.first); });
   std::erase_if(successors_, [&](const auto& entry) { return !reachable.contains(entry.first); });
+  std::erase_if(adopted_, [&](uint64_t uid) { return !steps.contains(uid); });
   std::string content;
   for (const auto& [id, signature] : signatures_)
     content += Entry::OfSignature(id, signature).Seal();
@@ -206,7 +208,7 @@ Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live) {
   Fd file(::openat(store_.get(), kFileName, O_RDWR | O_CLOEXEC));
   if (!file.valid()) return Error::FromErrno(errno, "open object table");
   file_ = std::move(file);
-  file_bytes_ = content.size();
+  file_bytes_ = compacted_bytes_ = content.size();
   pending_.clear();
   return Ok();
 }

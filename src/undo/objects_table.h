@@ -56,8 +56,9 @@ class ObjectsTable {
   size_t size() const;
   // Worth a Compact()?
   bool Bloated() const;
-  // Rewrites the file with only what `live` (identities in retained journals, as recorded) can lead to.
-  Status Compact(const std::unordered_set<ObjectId>& live);
+  // Rewrites the file with only what `live` (identities in retained journals, as recorded) can lead to, and "adopted" of `steps` alone.
+  Status Compact(const std::unordered_set<ObjectId>& live,
+                 const std::unordered_set<uint64_t>& steps);
 
  private:
   struct Entry;
@@ -73,6 +74,7 @@ class ObjectsTable {
   std::unordered_set<uint64_t> adopted_ GUARDED_BY(mutex_);
   std::string pending_ GUARDED_BY(mutex_);
   uint64_t file_bytes_ GUARDED_BY(mutex_) = 0;
+  uint64_t compacted_bytes_ GUARDED_BY(mutex_) = 0;  // what the last Compact left; 0: none yet
 };
 
 }  // namespace sandglass::undo

@@ -179,6 +179,13 @@ Status StepWriter::CountCopy(uint64_t bytes) {
   return Ok();
 }
 
+Result<uint64_t> StepWriter::CopyToPack(ByteView bytes) {
+  TRY(CountCopy(bytes.size()));
+  auto where = files_.AppendToPack(bytes);
+  if (!where.ok()) copied_ -= bytes.size();
+  return where;
+}
+
 // A file that its owner may not read (mode 0200) still has a content to keep. Its metadata is on record, so that a crash in between
 // costs nothing.
 Result<OpenObject> StepWriter::Readable(const OpenObject& object) const {
@@ -250,8 +257,7 @@ Status StepWriter::CapturePack(const OpenObject& object, std::string_view path) 
   Bytes bytes(object.stat.size);
   TRY_ASSIGN(size_t got, PReadFully(object.fd.get(), bytes, 0));
   bytes.resize(got);
-  TRY(CountCopy(got));
-  TRY_ASSIGN(uint64_t where, files_.AppendToPack(bytes));
+  TRY_ASSIGN(uint64_t where, CopyToPack(bytes));
   TRY(Append(ContentRecord{.object = object.id,
                            .path = path,
                            .keeping = Keeping::kPack,
@@ -355,8 +361,7 @@ Status StepWriter::CaptureExtent(const OpenObject& source, std::string_view path
   Bytes bytes(end - begin);
   TRY_ASSIGN(size_t got, PReadFully(source.fd.get(), bytes, static_cast<off_t>(begin)));
   bytes.resize(got);
-  TRY(CountCopy(got));
-  TRY_ASSIGN(uint64_t where, files_.AppendToPack(bytes));
+  TRY_ASSIGN(uint64_t where, CopyToPack(bytes));
 #ifdef SANDGLASS_MUTANT_wrong_range_offset
   begin += 1;
 #endif
@@ -441,10 +446,15 @@ Result<Keep> StepWriter::Anchored(const OpenObject& object, AnchorId slot, bool 
   }
   const uint64_t retained = object.stat.nlink == 1 ? object.stat.blocks * 512 : 0;
   retained_ += retained;
-  if (object.stat.nlink > 1) ++shared_anchors_;
+  const bool shared = object.stat.nlink > 1;
+  if (shared) ++shared_anchors_;
   MutexLock lock(mutex_);
   ++touched_[object.id].anchors;
-  return Keep{.kept = Kept::kAnchor, .anchor = slot, .by_rename = by_rename, .retained = retained};
+  return Keep{.kept = Kept::kAnchor,
+              .anchor = slot,
+              .by_rename = by_rename,
+              .shared = shared,
+              .retained = retained};
 }
 
 Status StepWriter::KeepAsContent(const OpenObject& object, std::string_view path) {
@@ -580,6 +590,7 @@ void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object) {
   auto anchors = files_.Anchors();
   if (anchors.ok()) ::unlinkat(*anchors, AnchorName(keep.anchor).c_str(), 0);
   retained_ -= keep.retained;
+  if (keep.shared) --shared_anchors_;
   MutexLock lock(mutex_);
   --touched_[object].anchors;
 }

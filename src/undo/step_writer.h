@@ -36,6 +36,7 @@ struct Keep {
   AnchorId anchor{};
   // The anchor is not made yet: the caller renames the name itself into anchors/ (after the intent), instead of removing it.
   bool by_rename = false;
+  bool shared = false;  // the object has further names
   // What the anchor keeps from being freed; 0 while the object has further names.
   uint64_t retained = 0;
 };
@@ -138,6 +139,8 @@ class StepWriter {
   Status DropIfUnchanged(const Provisional& copy);
   Status Append(const Record& record);
   Status CountCopy(uint64_t bytes);
+  // Counts, appends to the pack and says where. Nothing is counted on error.
+  Result<uint64_t> CopyToPack(ByteView bytes);
   Result<OpenObject> Readable(const OpenObject& object) const;
   Status CaptureWhole(const OpenObject& object, std::string_view path, bool provisional);
   Status CapturePack(const OpenObject& object, std::string_view path);

@@ -10,10 +10,16 @@
 #include <chrono>
 #include <csignal>
 #include <string>
+#include <unordered_set>
 
 #include "tests/support/must.h"
+#include "tests/support/tree_walk.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+#include "undo/interceptor.h"
+#include "undo/journal_view.h"
+#include "undo/objects_table.h"
+#include "undo/reading.h"
 
 namespace sandglass::undo {
 namespace {
@@ -242,6 +248,66 @@ TEST_F(UndoLifecycle, RecoveryTellsOfTheStepAndOfTheRollbackThatItCompletes) {
   OpenLog();
   EXPECT_EQ(log().recovery().rewind.steps, (std::vector{StepId{2}, StepId{1}}));
   ExpectTree(before);
+}
+
+// --- Keeping house.
+
+TEST_F(UndoLifecycle, ATableFullOfLiveSignaturesIsNotRewrittenAgainAndAgain) {
+  const Fd dir = Must(test::OpenDirectory(workspace().root()));
+  std::unordered_set<ObjectId> live;
+  ObjectsTable table;
+  ASSERT_OK(table.Load(dir.get(), FileSync::kNone));
+  for (uint64_t i = 1; i <= 300'000; ++i) {
+    live.insert({.lo = i, .hi = 1});
+    table.Put({.lo = i, .hi = 1}, {});
+  }
+  table.MarkAdopted(7);
+  table.MarkAdopted(8);
+  EXPECT_OK(table.Flush());
+  EXPECT_TRUE(table.Bloated());
+  EXPECT_OK(table.Compact(live, {8}));
+  EXPECT_FALSE(table.Bloated());
+  ObjectsTable again;
+  EXPECT_OK(again.LoadToRead(dir.get()));
+  EXPECT_EQ(again.size(), live.size());
+  EXPECT_FALSE(again.IsAdopted(7));
+  EXPECT_TRUE(again.IsAdopted(8));
+}
+
+TEST_F(UndoLifecycle, WhatWasKeptForARemovalThatFailedCountsNowhere) {
+  workspace().WriteFile("a.txt", "a");
+  MustCall(::link(workspace().Path("a.txt").c_str(), workspace().Path("b.txt").c_str()), "link");
+  OpenLog();
+  const StepId step = InStep([&] {
+    const Fd root = Must(test::OpenDirectory(workspace().project()));
+    Result<Ticket> ticket = log().interceptor().BeginRemove({{root.get(), ""}, "a.txt"});
+    ASSERT_OK(ticket);
+    EXPECT_OK(ticket->Commit(Outcome::Failed(EIO)));
+  });
+  const Fd folder = Must(test::OpenDirectory(StepFolder(workspace(), step)));
+  EXPECT_EQ(Must(ReadJournalSummary(folder.get(), "journal")).close.shared_anchors, 0u);
+  const Fd steps = Must(test::OpenDirectory(InStore("steps")));
+  EXPECT_TRUE(CollectAnchored({steps.get()}).empty());
+}
+
+TEST_F(UndoLifecycle, ACopyThatDidNotFitIsNotCounted) {
+  workspace().WriteFile("a.bin", Noise(200 << 10));
+  OpenLog();
+  const StepId step = InStep([&] {
+    const FileSizeLimit limit(100 << 10);
+    EXPECT_FALSE(ops().Overwrite("a.bin", "new").ok());
+  });
+  EXPECT_EQ(InfoOf(step).copied_bytes, 0u);
+}
+
+TEST_F(UndoLifecycle, TrashOfTheLastUserGoesWhenTheLogIsOpened) {
+  options_.compression = Compression::kBackground;
+  StartWith(test::SmallTree);
+  CloseLog();
+  MustCall(::mkdir(InStore("trash/old").c_str(), 0700), "mkdir");
+  OpenLog();
+  log().WaitForBackground();
+  EXPECT_THAT(NamesIn(InStore("trash")), IsEmpty());
 }
 
 // --- Damage.
