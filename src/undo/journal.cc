@@ -127,18 +127,22 @@ uint64_t JournalWriter::size() const {
   return used_;
 }
 
-Status AppendToFinishedJournal(int dir_fd, const char* name, const Record& record) {
+Status AppendToFinishedJournal(int dir_fd, const char* name, std::span<const Record> records) {
   TRY_ASSIGN(JournalView view, JournalView::Open(dir_fd, name));
-  ByteWriter payload, frame;
-  EncodeRecord(record, payload);
-  frame.Put(static_cast<uint32_t>(payload.bytes().size()));
-  frame.Put(FrameChecksum(payload.bytes()));
-  frame.PutBytes(payload.bytes());
-  frame.PutBytes(Bytes(FrameBytes(payload.bytes().size()) - frame.bytes().size()));
+  ByteWriter payload, frames;
+  for (const Record& record : records) {
+    payload.Clear();
+    EncodeRecord(record, payload);
+    const size_t end = frames.bytes().size() + FrameBytes(payload.bytes().size());
+    frames.Put(static_cast<uint32_t>(payload.bytes().size()));
+    frames.Put(FrameChecksum(payload.bytes()));
+    frames.PutBytes(payload.bytes());
+    frames.PutBytes(Bytes(end - frames.bytes().size()));
+  }
   Fd fd(::openat(dir_fd, name, O_RDWR | O_CLOEXEC));
   if (!fd.valid()) return Error::FromErrno(errno, "open journal");
-  TRY(PWriteFully(fd.get(), frame.bytes(), static_cast<off_t>(view.end())));
-  if (::ftruncate(fd.get(), static_cast<off_t>(view.end() + frame.bytes().size())) != 0) {
+  TRY(PWriteFully(fd.get(), frames.bytes(), static_cast<off_t>(view.end())));
+  if (::ftruncate(fd.get(), static_cast<off_t>(view.end() + frames.bytes().size())) != 0) {
     return Error::FromErrno(errno, "finish journal");
   }
   return Ok();

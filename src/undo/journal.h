@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/bytes.h"
@@ -56,8 +57,8 @@ class JournalWriter {
 #endif
 };
 
-// Cuts a dead writer's journal behind its last whole record and appends one more.
-Status AppendToFinishedJournal(int dir_fd, const char* name, const Record& record);
+// Cuts a dead writer's journal behind its last whole record and appends more. Reads all of it: not for one record at a time.
+Status AppendToFinishedJournal(int dir_fd, const char* name, std::span<const Record> records);
 
 // The cursor of a raw rewind lives in the header: how many records from the end were taken back already.
 class CursorFile {

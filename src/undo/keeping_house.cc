@@ -21,7 +21,7 @@ uint64_t LogCore::RetainedBudget(uint64_t retained) const {
                   free / 100 * options_.limits.max_retained_percent_of_free);
 }
 
-Result<std::vector<StepId>> LogCore::Evict() {
+std::vector<StepId> LogCore::Evict() {
   uint64_t copied = 0, retained = 0;
   for (const StepRow& row : steps_) {
     copied += row.close.copied_bytes;
@@ -33,33 +33,57 @@ Result<std::vector<StepId>> LogCore::Evict() {
          (steps_.size() > options_.limits.max_steps || copied > options_.limits.max_copied_bytes ||
           retained > retained_budget)) {
     const StepRow row = steps_.front();
-    TRY(DropFolder(frame_->steps(), row.folder, &row.close));
-    TRY(DropBarriers(row.header.id));
     steps_.erase(steps_.begin());
+    BestEffort("drop an evicted step", DropRow(frame_->steps(), row));
+    BestEffort("save barriers", DropBarriers(row.header.id));
     copied -= row.close.copied_bytes;
     retained -= row.close.retained_bytes;
     evicted.push_back(row.header.id);
   }
-  if (!evicted.empty()) QueueEvent([this, evicted] { observer_->OnEvicted(evicted); });
+  if (!evicted.empty()) {
+    ForgetFrozen();
+    QueueEvent([this, evicted] { observer_->OnEvicted(evicted); });
+  }
   if (objects_.Bloated()) CompactObjects();
   Poke();
   return evicted;
 }
 
 void LogCore::CompactObjects() {
-  (void)objects_.Compact(CollectIdentities(
-      {frame_->steps(), frame_->redo()}));  // only a saving: the old file stays good
+  std::unordered_set<uint64_t> uids;
+  for (const StepRow& row : steps_) uids.insert(row.header.uid);
+  // Only a saving: the old file stays good.
+  (void)objects_.Compact(CollectIdentities({frame_->steps(), frame_->redo()}), uids);
 }
 
 // One rename makes a step's folder disappear; the deletion of its files can take its time.
 Status LogCore::DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close) {
   if (close == nullptr || close->shared_anchors > 0) {
     if (auto dir = OpenSubdir(parent_fd, folder.c_str()); dir.ok()) UnlinkSharedAnchors(dir->get());
-    TRY(objects_.Flush());
+    BestEffort("save signatures", objects_.Flush());
   }
   TRY(frame_->Discard(parent_fd, folder.c_str()));
-  if (options_.compression == Compression::kOff) return frame_->EmptyTrash();
-  Poke();
+  if (options_.compression == Compression::kOff)
+    EmptyTrash();
+  else
+    Poke();
+  return Ok();
+}
+
+void LogCore::EmptyTrash() { BestEffort("empty the trash", frame_->EmptyTrash()); }
+
+Status LogCore::DropRow(int parent_fd, const StepRow& row) {
+  leftovers_.push_back({parent_fd, row.folder, row.close});
+  return DropLeftovers();
+}
+
+Status LogCore::DropLeftovers() {
+  if (!leftovers_.empty()) TRY(MakePowerSafe(Reach::kFolders));
+  while (!leftovers_.empty()) {
+    const Leftover& last = leftovers_.back();
+    TRY(DropFolder(last.parent_fd, last.folder, &last.close));
+    leftovers_.pop_back();
+  }
   return Ok();
 }
 
@@ -76,10 +100,12 @@ void LogCore::UnlinkSharedAnchors(int step_dir) {
 }
 
 Status LogCore::ClearRedo() {
+  // First the steps that a redo would bring back: a folder in steps/ counts as undone only as long as redo/ says so.
+  TRY(DropLeftovers());
   while (!redo_.empty()) {
     const StepRow row = redo_.back();
-    TRY(DropFolder(frame_->redo(), row.folder, &row.close));
     redo_.pop_back();
+    TRY(DropRow(frame_->redo(), row));
   }
   return Ok();
 }
@@ -87,8 +113,10 @@ Status LogCore::ClearRedo() {
 // --- Threads.
 
 void LogCore::StartThreads() {
-  if (options_.compression == Compression::kBackground)
+  if (options_.compression == Compression::kBackground) {
     housekeeper_ = std::thread([this] { HousekeeperLoop(); });
+    Poke();  // the last user may have left trash
+  }
   if (options_.heartbeat.count() > 0) heart_ = std::thread([this] { HeartLoop(); });
 }
 

@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/io.h"
 #include "base/thread_annotations.h"
 #include "undo/gitignore_filter.h"
 #include "undo/key_locks.h"
@@ -170,7 +171,11 @@ class LogCore {
   Status ResumeTravel() REQUIRES(lifecycle_);
   Status RollbackNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
   Status RedoNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
+  bool IsReadable(const StepRow& row) REQUIRES(lifecycle_);
+  // The newest step, which cannot be read, leaves the history.
+  Status SetNewestAside(RewindReport& report) REQUIRES(lifecycle_);
   Result<RewindReport> AbortLocked() REQUIRES(lifecycle_);
+  Status FinishAbort() REQUIRES(lifecycle_);
   Status CheckSpace(const StepView& view, SpareRedo spare) REQUIRES(lifecycle_);
   Result<size_t> RowsToPop(uint32_t count) const REQUIRES(lifecycle_);
   enum class Way : uint8_t { kBack, kForth };  // rollback, redo
@@ -190,13 +195,28 @@ class LogCore {
                                       std::optional<StepId> older) const;
   std::optional<StepId> OlderThan(size_t index) const REQUIRES(lifecycle_);
   Status SetBarriers(std::vector<Barrier> barriers) REQUIRES(lifecycle_);
+  Status SaveBarriers() REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);
+  enum class Reach : uint8_t { kEverything, kFolders };
+  // Durability::kPower: what was done so far to project and store, or to the folders of the store, survives a power cut. The first
+  // comes before the rename of a commit point, the second between it and the end of what it makes superfluous.
+  Status MakePowerSafe(Reach reach);
+  FileSync file_sync() const {
+    return options_.durability == Durability::kPower ? FileSync::kPower : FileSync::kNone;
+  }
+  // Of what follows a commit point: a failure is told and does not count.
+  void BestEffort(std::string_view what, const Status& status);
+  void NoteFailure(std::string_view what, const Status& status, RewindReport& report);
 
   // --- keeping_house.cc
-  Result<std::vector<StepId>> Evict() REQUIRES(lifecycle_);
+  std::vector<StepId> Evict() REQUIRES(lifecycle_);
   uint64_t RetainedBudget(uint64_t retained) const;
   Status DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close)
       REQUIRES(lifecycle_);
+  // Drops the folder of a row that no list has any more. Where that fails it is a leftover, and tried again before steps change again.
+  Status DropRow(int parent_fd, const StepRow& row) REQUIRES(lifecycle_);
+  Status DropLeftovers() REQUIRES(lifecycle_);
+  void EmptyTrash() REQUIRES(lifecycle_);
   Status ClearRedo() REQUIRES(lifecycle_);
   void UnlinkSharedAnchors(int step_dir) REQUIRES(lifecycle_);
   void CompactObjects() REQUIRES(lifecycle_);
@@ -225,8 +245,18 @@ class LogCore {
   std::vector<StepRow> steps_ GUARDED_BY(lifecycle_);
   std::vector<StepRow> redo_ GUARDED_BY(lifecycle_);
   std::vector<Barrier> barriers_ GUARDED_BY(lifecycle_);
+  bool barriers_unsaved_ GUARDED_BY(lifecycle_) = false;
+  struct Leftover {
+    int parent_fd;
+    std::string folder;
+    CloseRecord close;
+  };
+  std::vector<Leftover> leftovers_ GUARDED_BY(lifecycle_);
   uint64_t next_order_ GUARDED_BY(lifecycle_) = 1;
   uint64_t next_redo_ GUARDED_BY(lifecycle_) = 1;
+  // Of steps that were opened here, also aborted ones: a late answer to a question about one must not meet another with its id.
+  int64_t lowest_id_ GUARDED_BY(lifecycle_) = 0;
+  int64_t highest_id_ GUARDED_BY(lifecycle_) = 0;
   RecoveryReport recovery_;
 
   // The pointer changes only under lifecycle_ with the gate held alone; readers inside the gate may use it freely.

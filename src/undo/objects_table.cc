@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -73,8 +74,9 @@ bool Signature::Matches(const FileStat& stat) const {
   return size == stat.size && mtime_ns == stat.mtime_ns && ctime_ns == stat.ctime_ns;
 }
 
-Status ObjectsTable::Load(int store_fd) {
+Status ObjectsTable::Load(int store_fd, FileSync sync) {
   static_assert(sizeof(Entry) == 64);
+  sync_ = sync;
   store_ = Fd(::fcntl(store_fd, F_DUPFD_CLOEXEC, 0));
   file_ = Fd(::openat(store_fd, kFileName, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file_.valid()) return Error::FromErrno(errno, "open object table");
@@ -165,6 +167,8 @@ Status ObjectsTable::Flush() {
 Status ObjectsTable::AppendLocked() {
   if (pending_.empty()) return Ok();
   TRY(PWriteFully(file_.get(), AsBytes(pending_), static_cast<off_t>(file_bytes_)));
+  if (sync_ == FileSync::kPower && ::fdatasync(file_.get()) != 0)
+    return Error::FromErrno(errno, "sync object table");
   file_bytes_ += pending_.size();
   pending_.clear();
   return Ok();
@@ -177,10 +181,11 @@ size_t ObjectsTable::size() const {
 
 bool ObjectsTable::Bloated() const {
   MutexLock lock(mutex_);
-  return file_bytes_ > kBloatedBytes && file_bytes_ > 4 * sizeof(Entry) * (successors_.size() + 1);
+  return file_bytes_ > kBloatedBytes && file_bytes_ > 4 * compacted_bytes_;
 }
 
-Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live) {
+Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live,
+                             const std::unordered_set<uint64_t>& steps) {
   MutexLock lock(mutex_);
   std::unordered_set<ObjectId> reachable;
   for (ObjectId id : live) {
@@ -192,17 +197,18 @@ Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live) {
   }
   std::erase_if(signatures_, [&](const auto& entry) { return !reachable.contains(entry.first); });
   std::erase_if(successors_, [&](const auto& entry) { return !reachable.contains(entry.first); });
+  std::erase_if(adopted_, [&](uint64_t uid) { return !steps.contains(uid); });
   std::string content;
   for (const auto& [id, signature] : signatures_)
     content += Entry::OfSignature(id, signature).Seal();
   for (const auto& [id, successor] : successors_)
     content += Entry::OfSuccessor(id, successor).Seal();
   for (uint64_t uid : adopted_) content += Entry::OfAdopted(uid).Seal();
-  TRY(ReplaceFileAt(store_.get(), kFileName, content));
+  TRY(ReplaceFileAt(store_.get(), kFileName, content, sync_));
   Fd file(::openat(store_.get(), kFileName, O_RDWR | O_CLOEXEC));
   if (!file.valid()) return Error::FromErrno(errno, "open object table");
   file_ = std::move(file);
-  file_bytes_ = content.size();
+  file_bytes_ = compacted_bytes_ = content.size();
   pending_.clear();
   return Ok();
 }

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "base/fd.h"
+#include "base/io.h"
 #include "base/result.h"
 #include "base/thread_annotations.h"
 #include "undo/object.h"
@@ -34,7 +35,8 @@ class ObjectsTable {
  public:
   ObjectsTable() = default;
   // Reads `objects` of the store; a torn tail is dropped, damaged entries are passed over.
-  Status Load(int store_fd);
+  // `sync` is what every write of the table survives.
+  Status Load(int store_fd, FileSync sync);
   // The same for who does not own the store: nothing may be put into the table. An empty one if the store has none yet.
   Status LoadToRead(int store_fd);
 
@@ -54,8 +56,9 @@ class ObjectsTable {
   size_t size() const;
   // Worth a Compact()?
   bool Bloated() const;
-  // Rewrites the file with only what `live` (identities in retained journals, as recorded) can lead to.
-  Status Compact(const std::unordered_set<ObjectId>& live);
+  // Rewrites the file with only what `live` (identities in retained journals, as recorded) can lead to, and "adopted" of `steps` alone.
+  Status Compact(const std::unordered_set<ObjectId>& live,
+                 const std::unordered_set<uint64_t>& steps);
 
  private:
   struct Entry;
@@ -64,12 +67,14 @@ class ObjectsTable {
 
   Fd store_;
   Fd file_;
+  FileSync sync_ = FileSync::kNone;
   mutable Mutex mutex_;
   std::unordered_map<ObjectId, Signature> signatures_ GUARDED_BY(mutex_);
   std::unordered_map<ObjectId, ObjectId> successors_ GUARDED_BY(mutex_);
   std::unordered_set<uint64_t> adopted_ GUARDED_BY(mutex_);
   std::string pending_ GUARDED_BY(mutex_);
   uint64_t file_bytes_ GUARDED_BY(mutex_) = 0;
+  uint64_t compacted_bytes_ GUARDED_BY(mutex_) = 0;  // what the last Compact left; 0: none yet
 };
 
 }  // namespace sandglass::undo

@@ -61,6 +61,22 @@ Status CheckApart(const std::string& project, const std::string& store) {
                            store, project));
 }
 
+bool StampsFinely(int fd) {
+  for (int i = 0; i < 4; ++i) {
+    auto before = StatFd(fd);
+    if (::fchmod(fd, 0600) != 0) return false;
+    auto after = StatFd(fd);
+    if (!before.ok() || !after.ok() || before->ctime_ns == after->ctime_ns) return false;
+  }
+  return true;
+}
+
+// The same of another file system than the store's, without a name that anybody could see there. Where that is impossible: no.
+bool StampsFinelyIn(int folder) {
+  const Fd file(::openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  return file.valid() && StampsFinely(file.get());
+}
+
 // Two scratch files in the store, gone when this dies.
 class ProbeFiles {
  public:
@@ -88,15 +104,7 @@ class ProbeFiles {
     const bool refused = ::fcntl(reader.get(), F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
     return refused;
   }
-  bool HasFineTimestamps() const {
-    for (int i = 0; i < 4; ++i) {
-      auto before = StatFd(a_.get());
-      if (::fchmod(a_.get(), 0600) != 0) return false;
-      auto after = StatFd(a_.get());
-      if (!before.ok() || !after.ok() || before->ctime_ns == after->ctime_ns) return false;
-    }
-    return true;
-  }
+  bool HasFineTimestamps() const { return StampsFinely(a_.get()); }
 
  private:
   int store_;
@@ -142,7 +150,8 @@ Status Probe(Place& place) {
   abilities.reflinks = same_device && probe.CanClone();
   abilities.leases = probe.CanLease();
   abilities.exchange = abilities.links && abilities.leases && probe.CanExchange();
-  abilities.fine_timestamps = probe.HasFineTimestamps();
+  abilities.fine_timestamps =
+      same_device ? probe.HasFineTimestamps() : StampsFinelyIn(place.root.get());
   return Ok();
 }
 

@@ -173,14 +173,27 @@ Result<std::string> ReadManifest(const Place& place, StepId step) {
 
 std::unordered_map<ObjectId, uint32_t> CollectAnchored(std::initializer_list<int> step_folders) {
   std::unordered_map<ObjectId, uint32_t> anchors;
+  // By number within a journal. A new journal counts from 0, and whatever it intends takes the place of what was left of the last one.
+  std::unordered_map<uint32_t, ObjectId> intended;
+  const auto intend = [&](OpSeq seq, bool anchored, ObjectId object) {
+    intended.erase(seq.value);
+    if (!anchored) return;
+    intended.emplace(seq.value, object);
+    ++anchors[object];
+  };
   ForEachRecord(step_folders, [&](const Record& record) {
-    if (const auto* r = std::get_if<RemoveRecord>(&record);
-        r != nullptr && r->kept == Kept::kAnchor)
-      ++anchors[r->object];
-    if (const auto* r = std::get_if<RenameRecord>(&record);
-        r != nullptr && r->target_kept == Kept::kAnchor)
-      ++anchors[r->target];
-    if (const auto* r = std::get_if<ReplaceRecord>(&record)) ++anchors[r->old_object];
+    if (const auto* r = std::get_if<CreateRecord>(&record)) intend(r->seq, false, kNoObject);
+    if (const auto* r = std::get_if<RemoveRecord>(&record))
+      intend(r->seq, r->kept == Kept::kAnchor, r->object);
+    if (const auto* r = std::get_if<RenameRecord>(&record))
+      intend(r->seq, r->target_kept == Kept::kAnchor, r->target);
+    if (const auto* r = std::get_if<ReplaceRecord>(&record)) intend(r->seq, true, r->old_object);
+    const auto* outcome = std::get_if<OutcomeRecord>(&record);
+    if (outcome == nullptr || outcome->sys_errno == 0) return;
+    auto failed = intended.find(outcome->seq.value);
+    if (failed == intended.end()) return;
+    if (--anchors[failed->second] == 0) anchors.erase(failed->second);
+    intended.erase(failed);
   });
   return anchors;
 }

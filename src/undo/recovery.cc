@@ -23,6 +23,7 @@ constexpr int64_t kHeartbeatSlackNs = 250'000'000;
 Status LogCore::Recover() {
   TRY(FinishPromotions());
   TRY(AdoptForgotten());
+  TRY(FinishAbort());
   TRY(RecoverRewind());
   TRY(RecoverStep());
   TRY(ResumeTravel());
@@ -58,7 +59,7 @@ Status LogCore::DropReversed(std::vector<StepRow>& rows, const std::vector<StepR
     if (!IsReversedBy(others, rows[i].header.uid)) continue;
     const StepRow row = rows[i];
     rows.erase(rows.begin() + static_cast<ptrdiff_t>(i));
-    TRY(DropFolder(folder, row.folder, &row.close));
+    TRY(DropRow(folder, row));
   }
   return Ok();
 }
@@ -103,6 +104,7 @@ Status LogCore::RecoverStep() {
   redo_.push_back(std::move(reversal));
   recovery_.rewind.steps.push_back(*recovery_.step);
   next_order_ = std::max(next_order_, view.header().order + 1);
+  TRY(MakePowerSafe(Reach::kFolders));
   ::unlinkat(frame_->wal(), kKeepFile, 0);
   return DropFolder(frame_->wal(), kInProgress, nullptr);
 }
@@ -123,7 +125,7 @@ Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) 
     keep.insert(id);
   std::string text;
   for (const ObjectId& id : keep) text += HexId(id) + '\n';
-  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, text));
+  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, text, file_sync()));
   return keep;
 }
 
@@ -131,37 +133,40 @@ Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) 
 Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
   TRY(NoticeEdits(view));
   TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kInProgress));
-  for (const OutcomeRecord& outcome : JudgeOpenIntents(*place_, view)) {
-    TRY(AppendToFinishedJournal(dir.get(), "journal", outcome));
-  }
+  std::vector<Record> records;
+  for (const OutcomeRecord& outcome : JudgeOpenIntents(*place_, view))
+    records.emplace_back(outcome);
+  TRY(AppendToFinishedJournal(dir.get(), "journal", records));
+  records.clear();
   {
     TRY_ASSIGN(StepView judged, StepView::Open(dir.get()));
     Looker looker(*place_);
     for (const auto& [path, expected] : judged.expected().map()) {
       const auto found = expected.object == kNoObject ? std::nullopt : looker.At(path);
       if (!found || found->id != expected.object) continue;
-      TRY(AppendToFinishedJournal(dir.get(), "journal",
-                                  AfterRecord{.object = found->id,
-                                              .size = found->stat.size,
-                                              .mtime_ns = found->stat.mtime_ns,
-                                              .ctime_ns = found->stat.ctime_ns,
-                                              .mode = found->stat.mode,
-                                              .uid = found->stat.uid,
-                                              .gid = found->stat.gid}));
+      records.emplace_back(AfterRecord{.object = found->id,
+                                       .size = found->stat.size,
+                                       .mtime_ns = found->stat.mtime_ns,
+                                       .ctime_ns = found->stat.ctime_ns,
+                                       .mode = found->stat.mode,
+                                       .uid = found->stat.uid,
+                                       .gid = found->stat.gid});
     }
-    TRY(AppendToFinishedJournal(
-        dir.get(), "journal",
+    records.emplace_back(
         CloseRecord{.closed_ns = Now().ns,
                     .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
                     .counts = judged.Counts(),
                     .copied_bytes = 0,
                     .retained_bytes = 0,
-                    .shared_anchors = 1}));
+                    .shared_anchors = 1});
+    TRY(AppendToFinishedJournal(dir.get(), "journal", records));
   }
+  TRY(MakePowerSafe(Reach::kEverything));
   const std::string folder = fmt::format("{}", view.header().id.value);
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
     return Error::FromErrno(errno, "promote an interrupted ambient step");
   }
+  TRY(MakePowerSafe(Reach::kFolders));
   TRY_ASSIGN(auto summary, ReadJournalSummary(dir.get(), "journal"));
   steps_.push_back({folder, std::move(summary.header), summary.close, false});
   TRY(AdoptAfterStates(dir.get()));

@@ -1,6 +1,7 @@
 // LogCore's rewinds: rollback, redo and abort (recovery.cc has the fourth). All of them take a step back with Rewind() while a StepWriter in
 // wal/rewind records what that does; the rename of wal/rewind to its place is the moment at which it has happened. A rewind that is
-// killed before that moment is itself taken back by the next open.
+// killed before that moment is itself taken back by the next open. An abort keeps no reversal: its moment is the rename of the step to
+// wal/aborted.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -39,6 +40,24 @@ Code CodeFor(const std::vector<Conflict>& conflicts) {
   if (has(ConflictKind::kCorrupt)) return Code::kCorrupt;
   if (has(ConflictKind::kBusy)) return Code::kBusy;
   return Code::kConflict;
+}
+
+// Does the error speak of the step's own bytes? Anything else may be better next time.
+bool IsDamage(const Error& error) {
+  return error.code() == Code::kCorrupt || error.code() == Code::kVersion;
+}
+
+template <class T>
+void Append(std::vector<T> from, std::vector<T>& to) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+void Append(RewindReport from, RewindReport& to) {
+  Append(std::move(from.steps), to.steps);
+  Append(std::move(from.changes), to.changes);
+  Append(std::move(from.conflicts), to.conflicts);
+  Append(std::move(from.kept), to.kept);
+  Append(std::move(from.warnings), to.warnings);
 }
 
 // What taking a change back does to the project.
@@ -104,17 +123,13 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   JournalHeader header = source.view.header();
   header.reverses_uid = header.uid;
   header.uid = RandomId();
-  auto recorder = StepWriter::Create(*place_, frame_->wal(), kRewind, header,
-                                     {.durability = options_.durability});
-  if (!recorder.ok()) {
-    (void)RemoveTreeAt(frame_->wal(), kRewind);
-    return recorder.error();
-  }
+  TRY_ASSIGN(auto recorder, StepWriter::Create(*place_, frame_->wal(), kRewind, header,
+                                               {.durability = options_.durability}));
   const RewindInput input{.place = *place_,
                           .objects = objects_,
                           .view = source.view,
                           .files = *source.files,
-                          .recorder = recorder->get(),
+                          .recorder = recorder.get(),
                           .force = force,
                           .symlinks = options_.symlinks,
                           .signatures = source.signatures,
@@ -124,13 +139,14 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   Status done = Rewind(input, report);
   if (done.ok()) {
     const bool as_planned = report.conflicts.size() == conflicts_before && keep == nullptr;
-    auto changes = as_planned ? Result(InverseChanges(source.view)) : ChangesOf(**recorder);
-    done = changes.ok() ? (*recorder)->Close(Now().ns, CountsOf(*changes)) : changes.error();
+    auto changes = as_planned ? Result(InverseChanges(source.view)) : ChangesOf(*recorder);
+    done = changes.ok() ? recorder->Close(Now().ns, CountsOf(*changes)) : changes.error();
     if (changes.ok())
       for (Change& change : *changes) report.changes.push_back(std::move(change));
   }
+  if (done.ok()) done = MakePowerSafe(Reach::kEverything);
   if (done.ok()) {
-    auto summary = ReadJournalSummary((*recorder)->files().dir(), "journal");
+    auto summary = ReadJournalSummary(recorder->files().dir(), "journal");
     if (summary.ok()) {
       reversal.header = std::move(summary->header);
       reversal.close = summary->close;
@@ -139,7 +155,7 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
     }
     done = summary.error();
   }
-  recorder->reset();
+  recorder.reset();
   Status back = TakeBackReversal();
   if (!back.ok())
     return done.error().WithContext(
@@ -172,6 +188,7 @@ Status LogCore::TakeBackReversal() {
   for (const Conflict& conflict : report.conflicts) {
     recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
   }
+  TRY(MakePowerSafe(Reach::kEverything));
   return frame_->Discard(frame_->wal(), kRewind);
 }
 
@@ -203,7 +220,7 @@ Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
   };
   if (fits()) return Ok();
   if (spare == SpareRedo::kNo) TRY(ClearRedo());
-  TRY(frame_->EmptyTrash());
+  EmptyTrash();
   if (fits()) return Ok();
   return Error(
       Code::kNoSpace,
@@ -279,7 +296,14 @@ std::optional<StepId> LogCore::OlderThan(size_t index) const {
 Status LogCore::SetBarriers(std::vector<Barrier> barriers) {
   if (barriers_.empty() && barriers.empty()) return Ok();
   barriers_ = std::move(barriers);
-  return WriteBarriers(frame_->store(), barriers_);
+  return SaveBarriers();
+}
+
+Status LogCore::SaveBarriers() {
+  barriers_unsaved_ = true;
+  TRY(WriteBarriers(frame_->store(), barriers_, file_sync()));
+  barriers_unsaved_ = false;
+  return Ok();
 }
 
 Result<size_t> LogCore::RowsToPop(uint32_t count) const {
@@ -299,15 +323,18 @@ Result<size_t> LogCore::RowsToPop(uint32_t count) const {
 
 // A rewind that failed and could not be taken back at once (a full disk, say) is taken back before anything else happens.
 Status LogCore::EnsureSettled() {
-  if (!NameExists(frame_->wal(), kRewind)) return Ok();
-  return TakeBackReversal();
+  TRY(FinishAbort());
+  if (NameExists(frame_->wal(), kRewind)) TRY(TakeBackReversal());
+  TRY(DropLeftovers());
+  if (barriers_unsaved_) BestEffort("save barriers", SaveBarriers());
+  return Ok();
 }
 
 Status LogCore::SettleForRewind() {
-  TRY(EnsureSettled());
   TRY(CloseAmbientLocked());
   if (current() != nullptr)
     return Error(Code::kBusy, "a step is open; wait until it ends, or abort it");
+  TRY(EnsureSettled());
   return SettleBetweenSteps();
 }
 
@@ -323,23 +350,30 @@ Result<RewindReport> LogCore::RollbackLocked(uint32_t count, Force force) {
   return Travel(steps_.size() - rows, force);
 }
 
-// Takes steps back or redoes them until `target` are left: all of it or nothing. Killed in between, the next open goes on.
+// Takes steps back or redoes them until `target` are left: all of it or nothing. What fails after the commit point of a step is a warning
+// and no reason to turn back. Killed in between, the next open goes on.
 Result<RewindReport> LogCore::Travel(size_t target, Force force) {
-  const size_t start = steps_.size();
+  size_t start = steps_.size();
   const bool several = (target < start ? start - target : target - start) > 1;
   if (several) {
     TRY(ReplaceFileAt(frame_->wal(), kTarget,
-                      fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle")));
+                      fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle"),
+                      file_sync()));
   }
   const std::vector<Barrier> barriers = barriers_;
   RewindReport report;
   Status status;
   while (status.ok() && steps_.size() != target) {
+    if (steps_.size() > target && force == Force::kYes && !IsReadable(steps_.back())) {
+      status = SetNewestAside(report);
+      if (status.ok()) --start;  // there is no way back to it
+      continue;
+    }
     status = steps_.size() > target ? RollbackNewest(force, report) : RedoNewest(force, report);
   }
   if (!status.ok()) {
     RewindReport ignored;
-    Status back;
+    Status back = EnsureSettled();
     while (back.ok() && steps_.size() != start) {
       back = steps_.size() > start ? RollbackNewest(Force::kYes, ignored)
                                    : RedoNewest(Force::kYes, ignored);
@@ -347,13 +381,38 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
     if (!back.ok()) {
       status = status.error().WithContext("only a part of the steps could be taken back or redone");
     } else if (several) {
-      TRY(SetBarriers(barriers));
+      BestEffort("put barriers back", SetBarriers(barriers));
     }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
-  TRY(RenewShadows());
+  NoteFailure("watch live writers on", RenewShadows(), report);
   if (!status.ok()) return status.error();
   return report;
+}
+
+bool LogCore::IsReadable(const StepRow& row) {
+  auto source = Source::Open(frame_->steps(), row.folder);
+  return source.ok() || !IsDamage(source.error());
+}
+
+// It cannot be taken back, and would keep all steps before it from being: force gives it up. What it changed stays, and what older steps
+// find changed by it is crossed by force like anybody's edit.
+Status LogCore::SetNewestAside(RewindReport& report) {
+  const StepRow row = steps_.back();
+  TRY(frame_->SetAside(frame_->steps(), row.folder.c_str()));
+  steps_.pop_back();
+  report.conflicts.push_back(
+      {ConflictKind::kCorrupt, "",
+       fmt::format("step {} cannot be read and was set aside", row.header.id.value)});
+  std::vector<Barrier> barriers = barriers_;
+  const std::optional<StepId> older = OlderThan(steps_.size());
+  for (Barrier& barrier : barriers) {
+    if (barrier.after == row.header.id) barrier.after = older.value_or(StepId{0});
+  }
+  NoteFailure("save barriers", SetBarriers(std::move(barriers)), report);
+  NoteFailure("sync the folders of the store", MakePowerSafe(Reach::kFolders), report);
+  ForgetFrozen();
+  return Ok();
 }
 
 Status LogCore::ResumeTravel() {
@@ -366,7 +425,7 @@ Status LogCore::ResumeTravel() {
   if (reachable) {
     auto report = Travel(target, force);
     if (report.ok())
-      recovery_.rewind = std::move(*report);
+      Append(std::move(*report), recovery_.rewind);
     else
       recovery_.rewind.warnings.push_back("an interrupted undo was not completed: " +
                                           report.error().message());
@@ -407,15 +466,41 @@ Status LogCore::RollbackNewest(Force force, RewindReport& report) {
   redo_.push_back(std::move(reversal));
   steps_.pop_back();
   report.steps.push_back(row.header.id);
-  TRY(SetBarriers(std::move(barriers)));
+  NoteFailure("save barriers", SetBarriers(std::move(barriers)), report);
   ForgetFrozen();
-  return DropFolder(frame_->steps(), row.folder, &row.close);
+  NoteFailure("drop what was taken back", DropRow(frame_->steps(), row), report);
+  return Ok();
 }
 
 Status LogCore::DropBarriers(StepId after) {
   if (std::erase_if(barriers_, [&](const Barrier& b) { return b.after == after; }) == 0)
     return Ok();
-  return WriteBarriers(frame_->store(), barriers_);
+  return SaveBarriers();
+}
+
+Status LogCore::MakePowerSafe(Reach reach) {
+  if (options_.durability == Durability::kProcess) return Ok();
+  if (reach == Reach::kEverything) {
+    for (int fd : {place_->root.get(), frame_->store()}) {
+      if (::syncfs(fd) != 0) return Error::FromErrno(errno, "sync the file system");
+    }
+    return Ok();
+  }
+  for (int fd : {frame_->redo(), frame_->steps(), frame_->wal()}) {
+    if (::fsync(fd) != 0) return Error::FromErrno(errno, "sync a folder of the store");
+  }
+  return Ok();
+}
+
+void LogCore::NoteFailure(std::string_view what, const Status& status, RewindReport& report) {
+  BestEffort(what, status);
+  if (!status.ok())
+    report.warnings.push_back(fmt::format("{}: {}", what, status.error().message()));
+}
+
+void LogCore::BestEffort(std::string_view what, const Status& status) {
+  if (!status.ok())
+    options_.log.Warn("tried again later", {{"what", what}, {"error", status.error().message()}});
 }
 
 Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
@@ -428,15 +513,21 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
   for (size_t i = 0; i < rows; ++i) {
     const size_t index = steps_.size() - 1 - i;
     const StepRow& row = steps_[index];
-    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), row.folder.c_str()));
-    TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
-    StepFiles files(std::move(dir));
+    auto source = Source::Open(frame_->steps(), row.folder);
+    if (!source.ok() && IsDamage(source.error())) {
+      report.conflicts.push_back(
+          {ConflictKind::kCorrupt, "",
+           fmt::format("step {} cannot be read; force sets it aside", row.header.id.value)});
+      continue;
+    }
+    if (!source.ok()) return source.error();
+    const StepView& view = source->view;
     report.steps.push_back(row.header.id);
     if (view.unprotected())
       report.conflicts.push_back(
           {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
     const Crossing crossing{Way::kBack, row, view, &later};
-    for (Conflict& conflict : Conflicts(crossing, files, barriers))
+    for (Conflict& conflict : Conflicts(crossing, *source->files, barriers))
       report.conflicts.push_back(std::move(conflict));
     for (Change& change : InverseChanges(view)) report.changes.push_back(std::move(change));
     barriers = BarriersBeyond(crossing, std::move(barriers), OlderThan(index));
@@ -482,11 +573,12 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
   steps_.push_back(std::move(again));
   redo_.pop_back();
   objects_.MarkAdopted(steps_.back().header.uid);  // the rewind itself noted what it left
-  TRY(objects_.Flush());
-  TRY(SetBarriers(std::move(barriers)));
   report.steps.push_back(row.header.id);
+  NoteFailure("save signatures", objects_.Flush(), report);
+  NoteFailure("save barriers", SetBarriers(std::move(barriers)), report);
   ForgetFrozen();
-  return DropFolder(frame_->redo(), row.folder, &row.close);
+  NoteFailure("drop what was redone", DropRow(frame_->redo(), row), report);
+  return Ok();
 }
 
 Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
@@ -522,8 +614,8 @@ Result<RewindReport> LogCore::AbortStep() {
 }
 
 Result<RewindReport> LogCore::AbortLocked() {
-  TRY(EnsureSettled());
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  TRY(EnsureSettled());
   RewindReport report;
   if (!current()->closed()) TRY(SettleShadows(*current()));
   TRY_ASSIGN(Source source, Source::Open(frame_->wal(), kInProgress));
@@ -533,17 +625,29 @@ Result<RewindReport> LogCore::AbortLocked() {
     report.warnings.push_back("the step was not recorded in full: " +
                               source.view.unprotected_why());
   // From here on changes are ours: a recovery of this very abort must not take them for a person's.
-  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, ""));
+  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, "", file_sync()));
   StepRow reversal;
   TRY(RunRewind(source, Force::kYes, nullptr, report, reversal));
+  if (::renameat(frame_->wal(), kInProgress, frame_->wal(), kAborted) != 0) {
+    Error error = Error::FromErrno(errno, "finish the abort");
+    TRY(TakeBackReversal());
+    return error;
+  }
   report.steps.push_back(current()->header().id);
   TakeCurrent();
   ForgetFrozen();
-  // The step goes first: a rewind whose step is gone is known to be complete.
-  TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
-  TRY(DropFolder(frame_->wal(), kRewind, nullptr));
-  ::unlinkat(frame_->wal(), kKeepFile, 0);
+  NoteFailure("drop the aborted step", FinishAbort(), report);
   return report;
+}
+
+// The step in wal/aborted has been taken back: only its folder and that of its reversal are left to drop. The reversal goes first, or it
+// would be taken for one that was killed.
+Status LogCore::FinishAbort() {
+  if (!NameExists(frame_->wal(), kAborted)) return Ok();
+  ::unlinkat(frame_->wal(), kKeepFile, 0);
+  TRY(MakePowerSafe(Reach::kFolders));
+  TRY(DropFolder(frame_->wal(), kRewind, nullptr));
+  return DropFolder(frame_->wal(), kAborted, nullptr);
 }
 
 }  // namespace sandglass::undo

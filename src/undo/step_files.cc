@@ -81,6 +81,7 @@ StepFiles::~StepFiles() = default;
 Result<int> StepFiles::Folder(const char* name, Fd& fd) {
   if (!fd.valid()) {
     TRY_ASSIGN(fd, OpenOrMakeDir(dir_.get(), name));
+    names_synced_ = false;
   }
   return fd.get();
 }
@@ -110,6 +111,7 @@ Result<int> StepFiles::Pack() {
   if (!pack_.valid()) {
     pack_ = Fd(::openat(dir_.get(), "pack", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!pack_.valid()) return Error::FromErrno(errno, "open pack");
+    names_synced_ = false;
   }
   return pack_.get();
 }
@@ -156,6 +158,8 @@ Status StepFiles::OpenPackForReading() {
 
 Status StepFiles::Sync() {
   MutexLock lock(mutex_);
+  if (!names_synced_ && ::fsync(dir_.get()) != 0) return Error::FromErrno(errno, "sync a step");
+  names_synced_ = true;
   if (pack_.valid() && ::fdatasync(pack_.get()) != 0) return Error::FromErrno(errno, "sync pack");
   if (blobs_.valid() && ::fsync(blobs_.get()) != 0) return Error::FromErrno(errno, "sync blobs");
   if (!anchors_.valid()) return Ok();

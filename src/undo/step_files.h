@@ -73,6 +73,7 @@ class StepFiles {
   Fd pack_ GUARDED_BY(mutex_);
   std::unique_ptr<PackReader> compressed_ GUARDED_BY(mutex_);
   std::atomic<uint64_t> pack_end_{0};
+  bool names_synced_ GUARDED_BY(mutex_) = false;  // those of journal, pack, blobs and anchors
   uint32_t next_anchor_ GUARDED_BY(mutex_) = 0;
   std::atomic<uint32_t> next_blob_{0};
 };

@@ -26,10 +26,22 @@ Result<std::unique_ptr<StepWriter>> StepWriter::Create(const Place& place, int p
                                                        const StepWriterOptions& options) {
   if (::mkdirat(parent_fd, name, 0700) != 0)
     return Error::FromErrno(errno, fmt::format("create step folder {}", name));
+  auto writer = Start(place, parent_fd, name, header, options);
+  if (!writer.ok()) (void)RemoveTreeAt(parent_fd, name);  // made a moment ago: nothing is in it
+  return writer;
+}
+
+Result<std::unique_ptr<StepWriter>> StepWriter::Start(const Place& place, int parent_fd,
+                                                      const char* name, const JournalHeader& header,
+                                                      const StepWriterOptions& options) {
   TRY_ASSIGN(Fd dir, OpenSubdir(parent_fd, name));
   TRY_ASSIGN(auto journal, JournalWriter::Create(dir.get(), "journal", header));
   std::unique_ptr<StepWriter> writer(new StepWriter(place, std::move(dir), header, options));
   writer->journal_ = std::move(journal);
+  if (options.durability == Durability::kPower) {
+    TRY(writer->MakeDurable());
+    if (::fsync(parent_fd) != 0) return Error::FromErrno(errno, "sync the folder of a step");
+  }
   return writer;
 }
 
@@ -167,6 +179,13 @@ Status StepWriter::CountCopy(uint64_t bytes) {
   return Ok();
 }
 
+Result<uint64_t> StepWriter::CopyToPack(ByteView bytes) {
+  TRY(CountCopy(bytes.size()));
+  auto where = files_.AppendToPack(bytes);
+  if (!where.ok()) copied_ -= bytes.size();
+  return where;
+}
+
 // A file that its owner may not read (mode 0200) still has a content to keep. Its metadata is on record, so that a crash in between
 // costs nothing.
 Result<OpenObject> StepWriter::Readable(const OpenObject& object) const {
@@ -238,8 +257,7 @@ Status StepWriter::CapturePack(const OpenObject& object, std::string_view path) 
   Bytes bytes(object.stat.size);
   TRY_ASSIGN(size_t got, PReadFully(object.fd.get(), bytes, 0));
   bytes.resize(got);
-  TRY(CountCopy(got));
-  TRY_ASSIGN(uint64_t where, files_.AppendToPack(bytes));
+  TRY_ASSIGN(uint64_t where, CopyToPack(bytes));
   TRY(Append(ContentRecord{.object = object.id,
                            .path = path,
                            .keeping = Keeping::kPack,
@@ -343,8 +361,7 @@ Status StepWriter::CaptureExtent(const OpenObject& source, std::string_view path
   Bytes bytes(end - begin);
   TRY_ASSIGN(size_t got, PReadFully(source.fd.get(), bytes, static_cast<off_t>(begin)));
   bytes.resize(got);
-  TRY(CountCopy(got));
-  TRY_ASSIGN(uint64_t where, files_.AppendToPack(bytes));
+  TRY_ASSIGN(uint64_t where, CopyToPack(bytes));
 #ifdef SANDGLASS_MUTANT_wrong_range_offset
   begin += 1;
 #endif
@@ -429,10 +446,15 @@ Result<Keep> StepWriter::Anchored(const OpenObject& object, AnchorId slot, bool 
   }
   const uint64_t retained = object.stat.nlink == 1 ? object.stat.blocks * 512 : 0;
   retained_ += retained;
-  if (object.stat.nlink > 1) ++shared_anchors_;
+  const bool shared = object.stat.nlink > 1;
+  if (shared) ++shared_anchors_;
   MutexLock lock(mutex_);
   ++touched_[object.id].anchors;
-  return Keep{.kept = Kept::kAnchor, .anchor = slot, .by_rename = by_rename, .retained = retained};
+  return Keep{.kept = Kept::kAnchor,
+              .anchor = slot,
+              .by_rename = by_rename,
+              .shared = shared,
+              .retained = retained};
 }
 
 Status StepWriter::KeepAsContent(const OpenObject& object, std::string_view path) {
@@ -598,6 +620,7 @@ void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object, int dir_fd,
     ::unlinkat(*anchors, AnchorName(keep.anchor).c_str(), 0);
   }
   retained_ -= keep.retained;
+  if (keep.shared) --shared_anchors_;
   MutexLock lock(mutex_);
   --touched_[object].anchors;
 }
@@ -619,24 +642,38 @@ Status StepWriter::DropUnchanged() {
     MutexLock lock(mutex_);
     provisional.swap(provisional_);
   }
+  Status status;
   for (const Provisional& copy : provisional) {
-    auto now =
-        OpenBeneath(place_.root.get(), copy.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME);
-    if (!now.ok()) continue;  // renamed or removed: the copy stays
-    auto id = place_.identifier.OfFd(now->get());
-    auto stat = StatFd(now->get());
-    if (!id.ok() || !stat.ok() || *id != copy.object || stat->size != copy.size) continue;
-    TRY_ASSIGN(int blobs, files_.Blobs());
-    BlobName name(copy.blob);
-    Fd blob(::openat(blobs, name.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!blob.valid()) continue;
-    TRY_ASSIGN(bool same, SameBytes(now->get(), blob.get(), copy.size));
-    if (!same) continue;
-    TRY(Append(DropRecord{.object = copy.object, .blob = copy.blob}));
-    ::unlinkat(blobs, name.c_str(), 0);
-    copied_ -= place_.abilities.reflinks ? 0 : copy.size;
-    ++place_.stats.provisional_dropped;
+    if (status.ok()) status = DropIfUnchanged(copy);
+    if (status.ok()) continue;
+    MutexLock lock(mutex_);
+    provisional_.push_back(copy);  // for the next attempt to close
   }
+  return status;
+}
+
+Status StepWriter::DropIfUnchanged(const Provisional& copy) {
+  auto now =
+      OpenBeneath(place_.root.get(), copy.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOATIME);
+  if (!now.ok()) return Ok();  // renamed or removed: the copy stays
+  auto id = place_.identifier.OfFd(now->get());
+  auto stat = StatFd(now->get());
+  if (!id.ok() || !stat.ok() || *id != copy.object || stat->size != copy.size) return Ok();
+  TRY_ASSIGN(int blobs, files_.Blobs());
+  BlobName name(copy.blob);
+  Fd blob(::openat(blobs, name.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!blob.valid()) return Ok();
+  TRY_ASSIGN(bool same, SameBytes(now->get(), blob.get(), copy.size));
+  if (!same) return Ok();
+  TRY(Append(DropRecord{.object = copy.object, .blob = copy.blob}));
+  {
+    // Should the step not close after all, the next write has to be kept again.
+    MutexLock lock(mutex_);
+    touched_[copy.object].whole = false;
+  }
+  ::unlinkat(blobs, name.c_str(), 0);
+  copied_ -= place_.abilities.reflinks ? 0 : copy.size;
+  ++place_.stats.provisional_dropped;
   return Ok();
 }
 
@@ -651,17 +688,16 @@ Status StepWriter::NoteAfter(ObjectId object, const FileStat& stat) {
 }
 
 Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {
-  if (closed_) return Ok();
+  if (closed_) return MakeDurable();
   TRY(Append(CloseRecord{.closed_ns = now_ns,
                          .protection = unprotected_ ? Protection::kUnprotected : Protection::kFull,
                          .counts = counts,
                          .copied_bytes = copied_,
                          .retained_bytes = retained_,
                          .shared_anchors = shared_anchors_}));
-  TRY(MakeDurable());
   TRY(journal_->Finish());
   closed_ = true;
-  return Ok();
+  return MakeDurable();  // with the cut: a reader looks for the end of a step at the end of the file
 }
 
 }  // namespace sandglass::undo

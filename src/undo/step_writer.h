@@ -36,6 +36,7 @@ struct Keep {
   AnchorId anchor{};
   // The anchor is not made yet: the caller renames the name itself into anchors/ (after the intent), instead of removing it.
   bool by_rename = false;
+  bool shared = false;  // the object has further names
   // What the anchor keeps from being freed; 0 while the object has further names.
   uint64_t retained = 0;
 };
@@ -44,7 +45,8 @@ enum class KeepBy : uint8_t { kLink, kRename };
 
 class StepWriter {
  public:
-  // Makes the folder `name` in `parent_fd` and starts the journal.
+  // Makes the folder `name` in `parent_fd` and starts the journal. On error the folder is as before: a new one is gone again, and one
+  // that was there (kExists) is somebody's preimages and not touched.
   static Result<std::unique_ptr<StepWriter>> Create(const Place& place, int parent_fd,
                                                     const char* name, const JournalHeader& header,
                                                     const StepWriterOptions& options);
@@ -142,9 +144,15 @@ class StepWriter {
 
   StepWriter(const Place& place, Fd dir, const JournalHeader& header,
              const StepWriterOptions& options);
+  static Result<std::unique_ptr<StepWriter>> Start(const Place& place, int parent_fd,
+                                                   const char* name, const JournalHeader& header,
+                                                   const StepWriterOptions& options);
 
+  Status DropIfUnchanged(const Provisional& copy);
   Status Append(const Record& record);
   Status CountCopy(uint64_t bytes);
+  // Counts, appends to the pack and says where. Nothing is counted on error.
+  Result<uint64_t> CopyToPack(ByteView bytes);
   Result<OpenObject> Readable(const OpenObject& object) const;
   Status CaptureWhole(const OpenObject& object, std::string_view path, bool provisional);
   Status CapturePack(const OpenObject& object, std::string_view path);

@@ -146,9 +146,17 @@ Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
 
 Status StoreFrame::Discard(int parent_fd, const char* name) {
   const std::string unique = fmt::format("{:016x}-{}", RandomId(), next_trash_++);
-  if (::renameat(parent_fd, name, trash_.get(), unique.c_str()) == 0 || errno == ENOENT)
-    return Ok();
-  return Error::FromErrno(errno, fmt::format("discard {}", name));
+  if (::renameat(parent_fd, name, trash_.get(), unique.c_str()) == 0) return Ok();
+  const int why = errno;
+  if (why == ENOENT && !NameExists(parent_fd, name)) return Ok();
+  return Error::FromErrno(why, fmt::format("discard {}", name));
+}
+
+Status StoreFrame::SetAside(int parent_fd, const char* name) {
+  TRY_ASSIGN(Fd damaged, OpenOrMakeDir(store(), "damaged"));
+  const std::string unique = fmt::format("{}-{:016x}", name, RandomId());
+  if (::renameat(parent_fd, name, damaged.get(), unique.c_str()) == 0) return Ok();
+  return Error::FromErrno(errno, fmt::format("set {} aside", name));
 }
 
 Status StoreFrame::EmptyTrash() {
@@ -228,7 +236,7 @@ Result<std::vector<Barrier>> ReadBarriers(int store_fd) {
   return barriers;
 }
 
-Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers) {
+Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync) {
   Json list = Json::Array();
   for (const Barrier& barrier : barriers) {
     Json paths = Json::Array();
@@ -237,7 +245,7 @@ Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers) {
                               {"time_ns", barrier.at.ns},
                               {"paths", std::move(paths)}}));
   }
-  return ReplaceFileAt(store_fd, "barriers", WriteJson(list));
+  return ReplaceFileAt(store_fd, "barriers", WriteJson(list), sync);
 }
 
 std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,

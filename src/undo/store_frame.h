@@ -1,6 +1,6 @@
 // The frame of a store on disk: version, lock, the project it belongs to, and the folders of steps.
 //
-//   version   lock   project   objects   barriers   wal/{in_progress,rewind}   steps/{id}   redo/{n}   trash/   shadows/
+//   version   lock   project   objects   barriers   wal/{in_progress,rewind,aborted}   steps/{id}   redo/{n}   damaged/   trash/   shadows/
 //
 // Everything that must happen at once is one rename here. Not thread-safe: the UndoLog's lifecycle lock guards it.
 #pragma once
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/io.h"
 #include "base/result.h"
 #include "undo/journal_view.h"
 #include "undo/place.h"
@@ -31,6 +32,7 @@ struct StepRow {
 // Names in wal/.
 inline constexpr const char* kInProgress = "in_progress";  // the open step
 inline constexpr const char* kRewind = "rewind";           // what a rewind under way records
+inline constexpr const char* kAborted = "aborted";  // a step that was taken back and goes away
 inline constexpr const char* kKeepFile =
     "keep";  // objects that a recovery leaves as a person made them
 inline constexpr const char* kTarget = "target";  // where a rewind over several steps is going
@@ -47,6 +49,8 @@ class StoreFrame {
 
   // Moves a folder into trash/, from where it is deleted later. One rename.
   Status Discard(int parent_fd, const char* name);
+  // Moves a folder into damaged/, where it stays for people to look at.
+  Status SetAside(int parent_fd, const char* name);
   // Deletes what is in trash/.
   Status EmptyTrash();
 
@@ -63,9 +67,9 @@ Result<std::vector<StepRow>> ListSteps(int folder_fd);
 
 // Everything that a store may hold. Nothing else in its folder is ever touched.
 inline constexpr const char* kStoreNames[] = {
-    "version",     "lock",        "project",     "objects",     "barriers", "wal",
-    "steps",       "redo",        "trash",       "shadows",     "probe.a",  "probe.b",
-    "version.tmp", "project.tmp", "objects.tmp", "barriers.tmp"};
+    "version", "lock",        "project",     "objects",     "barriers",    "wal",
+    "steps",   "redo",        "trash",       "shadows",     "damaged",     "probe.a",
+    "probe.b", "version.tmp", "project.tmp", "objects.tmp", "barriers.tmp"};
 // Empty, or with names of a store only.
 bool LooksLikeStore(int store_fd);
 
@@ -77,7 +81,7 @@ std::optional<ObjectId> ParseHexId(std::string_view text);
 
 // The file `barriers`.
 Result<std::vector<Barrier>> ReadBarriers(int store_fd);
-Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers);
+Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync);
 
 // History for people: steps and barriers in order.
 std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,

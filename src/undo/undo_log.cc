@@ -56,14 +56,16 @@ Status LogCore::Start(RegistryClaim claim) {
   TRY_ASSIGN(frame_, StoreFrame::Open(*place_));
   TRY(claim.Register(place_->store_path));
   TRY(RemoveTreeAt(frame_->store(), "shadows"));
-  TRY(objects_.Load(frame_->store()));
+  TRY(objects_.Load(frame_->store(), file_sync()));
   TRY(LoadRows());
   TRY_ASSIGN(barriers_, ReadBarriers(frame_->store()));
   if (options_.gitignore == GitignoreMode::kSkipIgnored) {
     TRY_ASSIGN(gitignore_, GitignoreFilter::Load(place_->root.get()));
   }
+  TRY(MakePowerSafe(
+      Reach::kEverything));  // what the last user's death left in the cache, and new folders
   TRY(Recover());
-  if (options_.compression == Compression::kOff) return frame_->EmptyTrash();
+  if (options_.compression == Compression::kOff) EmptyTrash();
   return Ok();
 }
 
@@ -122,7 +124,7 @@ Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way) {
 
 StepId LogCore::NextId(const StepSpec& spec) const {
   if (spec.id) return *spec.id;
-  int64_t lowest = 0, highest = 0;
+  int64_t lowest = lowest_id_, highest = highest_id_;
   for (const auto* rows : {&steps_, &redo_}) {
     for (const StepRow& row : *rows) {
       lowest = std::min(lowest, row.header.id.value);
@@ -166,16 +168,14 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   const StepWriterOptions writer_options{.max_copied_bytes = options_.limits.max_step_copied_bytes,
                                          .durability = options_.durability,
                                          .shadows = &shadows_};
-  auto writer =
-      StepWriter::Create(*place_, frame_->wal(), kInProgress, NewHeader(spec, id), writer_options);
-  if (!writer.ok()) {
-    (void)RemoveTreeAt(frame_->wal(), kInProgress);
-    return writer.error();
-  }
+  TRY_ASSIGN(auto writer, StepWriter::Create(*place_, frame_->wal(), kInProgress,
+                                             NewHeader(spec, id), writer_options));
   ++next_order_;
+  lowest_id_ = std::min(lowest_id_, id.value);
+  highest_id_ = std::max(highest_id_, id.value);
   safeguards_.Reset(id);
   last_activity_ns_ = Now().ns;
-  SetCurrent(std::move(*writer));
+  SetCurrent(std::move(writer));
   return id;
 }
 
@@ -187,6 +187,7 @@ Result<std::vector<StepId>> LogCore::CloseStep(std::span<const ObjectRef> live_w
 
 Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live_writers) {
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  TRY(EnsureSettled());  // an abort that failed half-way: the step closes as it was, or not at all
   StepWriter& writer = *current();
   ChangeCounts counts;
   if (!writer.closed()) {  // else only the promotion failed last time
@@ -223,20 +224,19 @@ Status LogCore::CloseAmbientLocked() {
   return Ok();
 }
 
+// Fails only before the rename: then the step is still open.
 Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
   TRY(writer.Close(Now().ns, counts));
+  TRY_ASSIGN(auto summary, ReadJournalSummary(writer.files().dir(), "journal"));
   const std::string folder = fmt::format("{}", writer.header().id.value);
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
     return Error::FromErrno(errno, fmt::format("promote step {}", folder));
   }
   ::unlinkat(frame_->wal(), kKeepFile, 0);  // left by an abort that failed
-  if (options_.durability == Durability::kPower) {
-    ::fsync(frame_->steps());
-    ::fsync(frame_->wal());
-  }
-  TRY_ASSIGN(auto summary, ReadJournalSummary(writer.files().dir(), "journal"));
+  BestEffort("sync the folders of the store", MakePowerSafe(Reach::kFolders));
   steps_.push_back({folder, std::move(summary.header), summary.close, false});
-  return AdoptAfterStates(writer.files().dir());
+  BestEffort("save signatures", AdoptAfterStates(writer.files().dir()));
+  return Ok();
 }
 
 // The table may only know of a step's after-states once the step is promoted: otherwise, after a crash in between, they would look like
@@ -383,7 +383,10 @@ Status LogCore::AddBarrier(StepId after, std::vector<std::string> paths) {
   const Barrier barrier{.after = after, .at = Now(), .paths = std::move(paths)};
   if (options_.external == ExternalPolicy::kBarrier && !(steps_.empty() && redo_.empty())) {
     barriers_.push_back(barrier);
-    TRY(WriteBarriers(frame_->store(), barriers_));
+    if (Status saved = SaveBarriers(); !saved.ok()) {
+      barriers_.pop_back();  // whoever tries again finds the edit again
+      return saved;
+    }
   }
   QueueEvent([this, barrier] { observer_->OnExternalModification(barrier); });
   return Ok();

@@ -1,0 +1,172 @@
+// `durability: power`: what is on disk before a commit point, and what is dropped after it. The calls are watched by taking their place
+// in this program.
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "tests/undo/undo_fixture.h"
+
+namespace {
+
+struct Watch {
+  bool on = false;
+  bool fail_syncfs = false;
+  std::string fail_fsync_of;
+  std::vector<std::string> calls;
+};
+
+// One thread: the logs here have neither housekeeper nor heart.
+Watch& TheWatch() {
+  static Watch watch;
+  return watch;
+}
+
+std::string NameOf(int fd) {
+  char path[4096];
+  const ssize_t length =
+      ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path, sizeof(path));
+  const std::string_view whole(path, length < 0 ? 0 : static_cast<size_t>(length));
+  return std::string(whole.substr(whole.rfind('/') + 1));
+}
+
+void Note(std::string call) {
+  if (TheWatch().on) TheWatch().calls.push_back(std::move(call));
+}
+
+int Refuse() {
+  errno = EIO;
+  return -1;
+}
+
+}  // namespace
+
+extern "C" {
+int syncfs(int fd) noexcept {
+  Note("syncfs");
+  if (TheWatch().fail_syncfs) return Refuse();
+  return static_cast<int>(::syscall(SYS_syncfs, fd));
+}
+int fsync(int fd) {
+  const std::string name = NameOf(fd);
+  Note("fsync " + name);
+  if (name == TheWatch().fail_fsync_of) return Refuse();
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
+int fdatasync(int fd) {
+  Note("fdatasync " + NameOf(fd));
+  return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
+int renameat(int from_dir, const char* from, int to_dir, const char* to) noexcept {
+  Note(fmt::format("rename {}/{} {}", NameOf(from_dir), from, NameOf(to_dir)));
+  return static_cast<int>(::syscall(SYS_renameat2, from_dir, from, to_dir, to, 0));
+}
+}
+
+namespace sandglass::undo {
+namespace {
+
+using ::testing::Contains;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class UndoPower : public UndoTest {
+ protected:
+  void SetUp() override {
+    options_.compression = Compression::kOff;
+    options_.durability = Durability::kPower;
+    options_.heartbeat = std::chrono::milliseconds(0);
+    StartWith(test::SmallTree);
+    before_ = Snapshot();
+  }
+  void TearDown() override { TheWatch() = {}; }
+
+  void Change() {
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    EXPECT_OK(ops().Unlink("medium.txt"));
+  }
+  // Watches `body`.
+  static void Watching(const std::function<void()>& body) {
+    TheWatch().on = true;
+    body();
+    TheWatch().on = false;
+  }
+  // These calls happened in this order, among others.
+  static void ExpectInOrder(const std::vector<std::string>& wanted) {
+    const auto& calls = TheWatch().calls;
+    auto at = calls.begin();
+    for (const std::string& call : wanted) {
+      at = std::find(at, calls.end(), call);
+      ASSERT_NE(at, calls.end()) << call << " is missing or too early in\n"
+                                 << ::testing::PrintToString(calls);
+    }
+  }
+
+  TreeSnapshot before_;
+};
+
+TEST_F(UndoPower, AStepIsThereBeforeItsFirstChange) {
+  Watching([&] { EXPECT_OK(log().OpenStep({})); });
+  ExpectInOrder({"fsync in_progress", "fdatasync journal", "fsync wal"});
+}
+
+TEST_F(UndoPower, AStepIsOnDiskWhenItHasClosed) {
+  Watching([&] { InStep([&] { Change(); }); });
+  ExpectInOrder({"fdatasync journal", "rename wal/in_progress steps", "fsync steps", "fsync wal",
+                 "fdatasync objects"});
+}
+
+TEST_F(UndoPower, ARollbackIsOnDiskBeforeItsStepIsDropped) {
+  InStep([&] { Change(); });
+  Watching([&] { RollBack(); });
+  ExpectInOrder(
+      {"syncfs", "rename wal/rewind redo", "fsync redo", "fsync wal", "rename steps/1 trash"});
+}
+
+TEST_F(UndoPower, ARedoIsOnDiskBeforeItsSourceIsDropped) {
+  InStep([&] { Change(); });
+  RollBack();
+  Watching([&] { RedoSteps(); });
+  ExpectInOrder(
+      {"syncfs", "rename wal/rewind steps", "fsync steps", "fsync wal", "rename redo/1 trash"});
+}
+
+TEST_F(UndoPower, AnAbortIsOnDiskBeforeItsStepIsDropped) {
+  ASSERT_OK(log().OpenStep({}));
+  Change();
+  Watching([&] { EXPECT_OK(log().AbortStep()); });
+  ExpectInOrder({"fdatasync journal", "syncfs", "rename wal/in_progress wal", "fsync wal",
+                 "rename wal/rewind trash", "rename wal/aborted trash"});
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, ARollbackThatCannotReachTheDiskDoesNotHappen) {
+  InStep([&] { Change(); });
+  const TreeSnapshot after = Snapshot();
+  TheWatch().fail_syncfs = true;
+  Watching([&] { EXPECT_FALSE(log().Rollback(1).ok()); });
+  ExpectTree(after);
+  TheWatch().fail_syncfs = false;
+  RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, WhatARollbackTookBackStaysUntilTheRollbackIsOnDisk) {
+  InStep([&] { Change(); });
+  TheWatch().fail_fsync_of = "redo";
+  Watching([&] { EXPECT_THAT(RollBack().warnings, Not(IsEmpty())); });
+  ExpectTree(before_);
+  EXPECT_THAT(TheWatch().calls, Not(Contains("rename steps/1 trash")));
+  EXPECT_EQ(NamesIn(workspace().store() + "/steps"), std::vector<std::string>{"1"});
+  TheWatch().fail_fsync_of = "";
+  RedoSteps();
+  RollBack();
+  ExpectTree(before_);
+}
+
+}  // namespace
+}  // namespace sandglass::undo
