@@ -46,11 +46,13 @@ Status Rewinder::RecordContentChange(const OpenObject& object, const ContentReco
 
 // What was copied only to be safe is often as it was: then there is nothing to write, and nothing to record.
 bool Rewinder::HoldsAlready(const OpenObject& object, const ContentRecord& r) {
-  if (!r.whole || !object.readable || object.stat.size != r.file_size) return false;
+  if (!object.readable || object.stat.size != r.file_size) return false;
   if (r.keeping == Keeping::kPack) {
-    Bytes now(r.file_size);
-    auto got = PReadFully(object.fd.get(), now, 0);
-    return got.ok() && *got == r.file_size && HashBytes64(now) == r.checksum;
+    if (r.length == 0) return true;
+    if (r.length > r.file_size) return false;  // no record of ours
+    Bytes now(r.length);
+    auto got = PReadFully(object.fd.get(), now, static_cast<off_t>(r.offset));
+    return got.ok() && *got == r.length && HashBytes64(now) == r.checksum;
   }
   auto blobs = in_.files.Blobs();
   if (!blobs.ok()) return false;
