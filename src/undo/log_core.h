@@ -191,6 +191,15 @@ class LogCore {
   Status SetBarriers(std::vector<Barrier> barriers) REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);
 
+  // --- restore.cc
+  // What single paths have to become, and where that comes from.
+  struct RestorePlan;
+  Result<RestorePlan> PlanRestoreLocked(StepId step, std::span<const std::string> paths,
+                                        RewindReport& report) REQUIRES(lifecycle_);
+  // Opens the step, whose id is the last of `report`.
+  Result<RestorePlan> BeginRestore(StepId step, std::span<const std::string> paths, Force force,
+                                   RewindReport& report) EXCLUDES(lifecycle_);
+
   // --- keeping_house.cc
   Result<std::vector<StepId>> Evict() REQUIRES(lifecycle_);
   uint64_t RetainedBudget(uint64_t retained) const;

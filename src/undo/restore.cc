@@ -195,10 +195,16 @@ Status Apply(Restorer& restorer, const Wanted& wanted) {
 
 }  // namespace
 
-Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
-                                      Force force) {
-  RewindReport report;
+struct LogCore::RestorePlan {
+  PastReader past;
+  Wanted wanted;
+};
+
+Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
+                                                        std::span<const std::string> paths,
+                                                        RewindReport& report) {
   if (paths.empty()) return Error(Code::kInvalid, "which paths? Name at least one");
+  TRY(SettleForRewind());
   TRY_ASSIGN(PastReader past, PastReader::Before(*place_, step));
   TRY_ASSIGN(Wanted wanted, Collect(*place_, past, paths));
   Looker looker(*place_);
@@ -210,6 +216,14 @@ Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const
       report.conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
     }
   }
+  return RestorePlan{std::move(past), std::move(wanted)};
+}
+
+// All under one lock: what happened before is in a closed step, and nothing gets in between the look at it and the new step.
+Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const std::string> paths,
+                                                   Force force, RewindReport& report) {
+  LifecycleLock lock(*this);
+  TRY_ASSIGN(RestorePlan plan, PlanRestoreLocked(step, paths, report));
   if (!report.conflicts.empty() && force == Force::kNo) {
     return Error(
         Code::kConflict,
@@ -217,17 +231,25 @@ Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const
             "{} was changed by someone else since; use force to replace it (undo brings it back)",
             report.conflicts.front().path));
   }
-  TRY_ASSIGN(StepId id, OpenStep({.kind = StepKind::kApi,
-                                  .label = fmt::format("restore from before step {}", step.value),
-                                  .id = {}}));
+  TRY_ASSIGN(StepId id, OpenLocked({.kind = StepKind::kApi,
+                                    .label = fmt::format("restore from before step {}", step.value),
+                                    .id = {}}));
+  report.steps.push_back(id);
+  return plan;
+}
+
+Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
+                                      Force force) {
+  RewindReport report;
+  TRY_ASSIGN(RestorePlan plan, BeginRestore(step, paths, force, report));
+  const StepId id = report.steps.back();
   Restorer restorer(*place_, log.interceptor());
-  Status applied = Apply(restorer, wanted);
+  Status applied = Apply(restorer, plan.wanted);
   if (!applied.ok()) {
     TRY(AbortStep());
     return applied.error();
   }
   TRY(CloseStep({}));
-  report.steps.push_back(id);
   TRY_ASSIGN(report.changes, ReadChanges(*place_, id));
   return report;
 }

@@ -270,6 +270,25 @@ TEST_F(UndoRestore, AnEditInTheWayIsAConflictAndForceKeepsItUndoable) {
       << "a restore is a step: even a forced one loses nothing";
 }
 
+TEST_F(UndoRestore, WhatTheOpenAmbientStepDidIsNobodysEdit) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  EXPECT_OK(ops().WriteAt("small.txt", 0, "ambient", WriteVisibility::kUnseen));
+  ASSERT_TRUE(log().open_step().has_value());
+  EXPECT_OK(Restore(step, {"small.txt"}));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "ambient");
+}
+
+TEST_F(UndoRestore, WhatTheOpenAmbientStepMovedIsFollowedByForceToo) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  EXPECT_OK(ops().Rename("small.txt", "moved.txt"));
+  EXPECT_OK(ops().WriteNew("small.txt", "another one"));
+  EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_EQ(Content("moved.txt"), "changed");
+}
+
 TEST_F(UndoRestore, AFolderThatCameFromElsewhereGoesWithAllThatCameAlong) {
   const StepId step = InStep([&] {
     EXPECT_OK(ops().Rename("src", "lib"));
