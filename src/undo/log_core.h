@@ -199,6 +199,8 @@ class LogCore {
   // Opens the step, whose id is the last of `report`.
   Result<RestorePlan> BeginRestore(StepId step, std::span<const std::string> paths, Force force,
                                    RewindReport& report) EXCLUDES(lifecycle_);
+  // kDenied: it is not open any more, because a safeguard stopped it.
+  Status EndRestore(StepId id) EXCLUDES(lifecycle_);
 
   // --- keeping_house.cc
   Result<std::vector<StepId>> Evict() REQUIRES(lifecycle_);

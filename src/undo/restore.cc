@@ -238,6 +238,15 @@ Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const 
   return plan;
 }
 
+Status LogCore::EndRestore(StepId id) {
+  LifecycleLock lock(*this);
+  if (current() == nullptr || current()->header().id != id) {
+    return Error(Code::kDenied, fmt::format("step {} was taken back while it restored", id.value));
+  }
+  TRY(CloseLocked({}));
+  return Ok();
+}
+
 Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
                                       Force force) {
   RewindReport report;
@@ -245,11 +254,14 @@ Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const
   const StepId id = report.steps.back();
   Restorer restorer(*place_, log.interceptor());
   Status applied = Apply(restorer, plan.wanted);
+  if (applied.ok()) applied = EndRestore(id);
   if (!applied.ok()) {
-    TRY(AbortStep());
-    return applied.error();
+    // A denial took the step back already, and another one may be open by now.
+    Status aborted = Deny(id);
+    if (aborted.ok()) return applied.error();
+    return applied.error().WithContext(
+        fmt::format("and could not be taken back ({})", aborted.error().message()));
   }
-  TRY(CloseStep({}));
   TRY_ASSIGN(report.changes, ReadChanges(*place_, id));
   return report;
 }

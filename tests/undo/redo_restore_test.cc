@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/must.h"
@@ -287,6 +288,56 @@ TEST_F(UndoRestore, WhatTheOpenAmbientStepMovedIsFollowedByForceToo) {
   EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
   EXPECT_EQ(Content("small.txt"), "hello world");
   EXPECT_EQ(Content("moved.txt"), "changed");
+}
+
+TEST_F(UndoRestore, ADenialIsReportedAsOneAndTakesTheRestoreBack) {
+  options_.safeguards.overwrite_bytes = 1;
+  options_.safeguards.truncate_bytes = 1;
+  ScriptedHandler allow(Decision::kAllow), deny(Decision::kDeny);
+  options_.safeguard_handler = &allow;
+  OpenLog();
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Unlink("medium.txt"));
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+  });
+  options_.safeguard_handler = &deny;
+  OpenLog();
+  const TreeSnapshot after = Snapshot();
+  EXPECT_CODE(Restore(step, {"medium.txt", "small.txt"}), Code::kDenied);
+  EXPECT_THAT(deny.kinds(), SizeIs(1));
+  EXPECT_FALSE(log().open_step().has_value());
+  ExpectTree(after);
+}
+
+// Writes a file at the first edit that it hears of, as a world would that goes on meanwhile.
+class WritingObserver final : public UndoObserver {
+ public:
+  void OnExternalModification(const Barrier&) override {
+    if (ops != nullptr) EXPECT_OK(std::exchange(ops, nullptr)->WriteNew("meanwhile.txt", "kept"));
+  }
+  ProjectOps* ops = nullptr;
+};
+
+TEST_F(UndoRestore, ADenialLeavesTheAmbientStepAloneThatOpenedMeanwhile) {
+  ScriptedHandler deny(Decision::kDeny);
+  WritingObserver observer;
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Unlink("medium.txt"));
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    EXPECT_OK(ops().Unlink("run.sh"));
+    EXPECT_OK(ops().WriteNew("new.txt", "new"));
+  });
+  options_.safeguards.truncate_bytes = 1;
+  options_.safeguard_handler = &deny;
+  options_.observer = &observer;
+  OpenLog();
+  workspace().WriteFile("new.txt", "a person's");
+  observer.ops = &ops();
+  // The edit is noticed when the denied step is taken back; the observer hears of it right after that.
+  EXPECT_CODE(Restore(step, {"medium.txt", "new.txt", "small.txt"}, Force::kYes), Code::kDenied);
+  EXPECT_EQ(Content("meanwhile.txt"), "kept");
+  EXPECT_TRUE(log().open_step().has_value());
+  EXPECT_EQ(Content("new.txt"), "a person's");
 }
 
 TEST_F(UndoRestore, AFolderThatCameFromElsewhereGoesWithAllThatCameAlong) {
