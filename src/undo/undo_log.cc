@@ -317,6 +317,7 @@ void LogCore::WaitForNextTick(int64_t latest_ctime_ns) const {
 Status LogCore::NoticeEdits(const StepView& view) {
   if (steps_.empty()) return Ok();
   std::vector<Edit> edits;
+  std::optional<EarlierNames> names;  // most steps need none
   view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t index) {
     if (r.meta.ctime_ns == Metadata::kSeenBefore) return;
     const auto signature = objects_.Find(r.object);
@@ -326,8 +327,9 @@ Status LogCore::NoticeEdits(const StepView& view) {
                           .size = r.meta.size,
                           .mtime_ns = r.meta.mtime_ns,
                           .ctime_ns = r.meta.ctime_ns};
-    if (signature && !signature->Matches(before))
-      edits.push_back({r.object, PathBefore(view, index, std::string(r.path))});
+    if (!signature || signature->Matches(before)) return;
+    if (!names) names.emplace(view);
+    edits.push_back({r.object, names->Before(index, std::string(r.path))});
   });
   return PlaceBarriers(std::move(edits));
 }
