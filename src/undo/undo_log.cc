@@ -519,16 +519,21 @@ Result<std::unique_ptr<UndoLog>> UndoLog::Open(const UndoPaths& paths, const Und
 }
 
 Status UndoLog::Discard(const UndoPaths& paths) {
+  // Looked at before anything is made in it: opening it for use leaves and removes files of its own.
+  auto look = OpenPlace(paths, StoreAccess::kReadOnly);
+  if (!look.ok() && look.error().code() != Code::kNotFound) return look.error();
+  if (look.ok() && !IsStore((*look)->store.get())) {
+    return Error(Code::kInvalid,
+                 fmt::format("{} is no undo store; nothing was deleted", (*look)->store_path));
+  }
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
   const int store = place->store.get();
-  Fd lock(::openat(store, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  Fd lock(::openat(store, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock.valid()) return Error::FromErrno(errno, "open the store's lock");
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return Error::FromErrno(errno, "lock the store");
     return Error(Code::kLocked,
                  "another Sandglass is using this project's undo store; end it or try again later");
-  }
-  if (!NameExists(store, "version") && !LooksLikeStore(store)) {
-    return Error(Code::kInvalid,
-                 fmt::format("{} is no undo store; nothing was deleted", place->store_path));
   }
   for (const char* name : kStoreNames) {
     if (std::string_view(name) != "lock") TRY(RemoveTreeAt(store, name));

@@ -18,6 +18,7 @@ namespace {
 using test::Must;
 using test::MustCall;
 using ::testing::AnyOf;
+using ::testing::ElementsAre;
 
 // The rollback is refused or exact; whatever is refused touches nothing.
 enum class Damage { kFlip, kTruncate };
@@ -220,6 +221,46 @@ TEST_F(UndoGarbageStore, DiscardOfAFolderThatIsNoStoreDeletesNothing) {
   (void)UndoLog::Discard(paths());
   struct stat st;
   EXPECT_EQ(::stat((workspace().store() + "/thesis.txt").c_str(), &st), 0);
+}
+
+TEST_F(UndoGarbageStore, AVersionFileDoesNotMakeAFolderAStore) {
+  for (const char* version : {"1.4.2\n", "3\n", "garbage"}) {
+    for (const char* project : {"", "not json", "{\"name\": \"a thesis\"}"}) {
+      SCOPED_TRACE(std::string(version) + project);
+      const TempWorkspace fresh;
+      const TreeBuilder folder(fresh.store());
+      folder.Dir("objects");
+      folder.File("thesis.txt", "somebody's only copy");
+      folder.File("version", version);
+      folder.File("project", project);
+      folder.File("objects/kept.txt", "theirs too");
+      folder.File("lock", "theirs");
+      folder.File("probe.a", "and this");
+      const TreeSnapshot before = Must(TreeSnapshot::Capture(fresh.store()));
+      EXPECT_CODE(UndoLog::Discard({.project = fresh.project(), .store = fresh.store()}),
+                  Code::kInvalid);
+      EXPECT_TREE_EQ(before, Must(TreeSnapshot::Capture(fresh.store())));
+    }
+  }
+}
+
+TEST_F(UndoGarbageStore, AStoreBesideOtherThingsIsDiscardedAlone) {
+  StartWith(test::SmallTree);
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "x")); });
+  CloseLog();
+  TreeBuilder(workspace().store()).File("thesis.txt", "somebody's only copy");
+  EXPECT_OK(UndoLog::Discard(paths()));
+  EXPECT_THAT(NamesIn(workspace().store()), ElementsAre("lock", "thesis.txt", "version"));
+}
+
+TEST_F(UndoGarbageStore, ALockThatCannotBeOpenedIsNoOtherSandglass) {
+  StartWith(test::SmallTree);
+  CloseLog();
+  ASSERT_EQ(::unlink((workspace().store() + "/lock").c_str()), 0);
+  TreeBuilder(workspace().store()).Dir("lock");
+  const Status discarded = UndoLog::Discard(paths());
+  ASSERT_FALSE(discarded.ok());
+  EXPECT_NE(discarded.error().code(), Code::kLocked);
 }
 
 TEST_F(UndoGarbageStore, DiscardFollowsNoSymlinkOutOfTheStore) {
