@@ -310,19 +310,20 @@ Result<std::string> ReadWhole(int fd, uint64_t max_bytes) {
 Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, uint64_t max_bytes) {
   if (r.file_size > max_bytes) return Error(Code::kLimit, "too large");
   if (r.keeping == Keeping::kPack) {
+    // Before anything is allocated; by subtraction, because a sum of forged numbers can wrap.
+    if (r.length != 0 && (r.offset > r.file_size || r.length > r.file_size - r.offset))
+      return Error(Code::kCorrupt, "its kept bytes do not fit");
     content.resize(r.file_size);
     if (r.length == 0) return Ok();
     TRY_ASSIGN(Bytes bytes, files.ReadPack(r.where, r.length));
     if (HashBytes64(bytes) != r.checksum)
       return Error(Code::kCorrupt, "its kept bytes fail their checksum");
-    if (r.offset + bytes.size() > content.size())
-      return Error(Code::kCorrupt, "its kept bytes do not fit");
     content.replace(r.offset, bytes.size(), AsText(bytes));
     return Ok();
   }
   TRY_ASSIGN(int blobs, files.Blobs());
-  Fd blob(
-      ::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+  Fd blob(::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
+                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!blob.valid()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
   TRY_ASSIGN(content, ReadWhole(blob.get(), max_bytes));
   return Ok();

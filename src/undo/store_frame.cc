@@ -41,7 +41,7 @@ Status CheckVersion(int store_fd) {
 
 Result<Fd> TakeLock(const Place& place) {
   const int store_fd = place.store.get();
-  Fd lock(::openat(store_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  Fd lock(::openat(store_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!lock.valid()) return Error::FromErrno(errno, "open the store's lock");
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
     const std::string pid = fmt::format("{}\n", ::getpid());

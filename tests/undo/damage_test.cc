@@ -273,5 +273,45 @@ TEST_F(UndoGarbageStore, DiscardFollowsNoSymlinkOutOfTheStore) {
   ExpectTree(after);
 }
 
+TEST_F(UndoGarbageStore, AFolderOfAnchorsThatLeadsOutOfTheStoreIsDamage) {
+  StartWith(test::SmallTree);
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("small.txt")); });
+  const std::string folder = StepFolder(workspace(), step) + "/anchors/0";
+  struct stat st{};
+  if (::stat(folder.c_str(), &st) != 0) GTEST_SKIP() << "nothing is anchored here";
+  CloseLog();
+  const std::string outside = workspace().store() + "/../outside";
+  ASSERT_EQ(::rename(folder.c_str(), outside.c_str()), 0);
+  ASSERT_EQ(::symlink(outside.c_str(), folder.c_str()), 0);
+  OpenLog();
+  const TreeSnapshot after = Snapshot();
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+  EXPECT_CODE(log().Restore(step, std::vector<std::string>{"small.txt"}), Code::kCorrupt);
+  EXPECT_FALSE(log().Rollback(1, Force::kYes).ok() && Content("small.txt") == "hello world");
+  EXPECT_THAT(NamesIn(outside), ElementsAre("0"));
+}
+
+TEST_F(UndoGarbageStore, NoFileOfAStepIsFollowedOutOfTheStore) {
+  StartWith(test::SmallTree);
+  const StepId step = InStep(
+      [&] { EXPECT_OK(ops().WriteAt("small.txt", 0, "J", WriteVisibility::kAnnounced)); });
+  log().WaitForBackground();
+  CloseLog();
+  const TreeBuilder folder(StepFolder(workspace(), step));
+  const std::string packz = StepFolder(workspace(), step) + "/packz";
+  struct stat st{};
+  if (::stat(packz.c_str(), &st) == 0) {
+    ASSERT_EQ(::rename(packz.c_str(), (workspace().store() + "/../packz").c_str()), 0);
+    folder.Symlink("packz", "../../../packz");
+  } else {
+    ASSERT_EQ(::rename((StepFolder(workspace(), step) + "/pack").c_str(),
+                       (workspace().store() + "/../pack").c_str()),
+              0);
+    folder.Symlink("pack", "../../../pack");
+  }
+  OpenLog();
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+}
+
 }  // namespace
 }  // namespace sandglass::undo
