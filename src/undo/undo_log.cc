@@ -448,7 +448,8 @@ Status LogCore::SettleBetweenSteps() {
 Status LogCore::ShadowLiveWriters(std::span<const ObjectRef> live_writers) {
   for (const ObjectRef& ref : live_writers) {
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, ref.fd));
-    if (!object.stat.IsRegular() || !AnyPathOf(*place_, object) || !MayHaveWriter(object)) continue;
+    const auto path = AnyPathOf(*place_, object);  // an error: it may have one
+    if (!object.stat.IsRegular() || (path.ok() && !*path) || !MayHaveWriter(object)) continue;
     if (Status taken = shadows_.Take(object); !taken.ok()) {
       QueueEvent([this, id = current()->header().id, why = taken.error().message()] {
         observer_->OnUnprotected(id, why);
