@@ -102,8 +102,8 @@ class Attempt {
   Status TouchDir(const Dir& dir);
   static NameAt At(const Dir& dir, std::string_view name) { return {dir.id, dir.path, name}; }
 
-  // Where an object is in the project now; nullopt: nowhere.
-  std::optional<std::string> Locate(const ObjectRef& ref, const OpenObject& object) const;
+  // Where an object is in the project now; nullopt: nowhere. kUnsupported: nobody can tell.
+  Result<std::optional<std::string>> Locate(const ObjectRef& ref, const OpenObject& object) const;
 
   StepWriter& writer() { return *state_->writer; }
   TicketState& state() { return *state_; }
@@ -140,17 +140,19 @@ Status Attempt::TouchDir(const Dir& dir) {
   return writer().TouchMeta(object, dir.path, TouchReason::kNames);
 }
 
-std::optional<std::string> Attempt::Locate(const ObjectRef& ref, const OpenObject& object) const {
+Result<std::optional<std::string>> Attempt::Locate(const ObjectRef& ref,
+                                                   const OpenObject& object) const {
+  using Path = std::optional<std::string>;
   if (!ref.path.empty()) {
     auto fd = OpenBeneath(place_.root.get(), ref.path, O_PATH | O_NOFOLLOW);
     if (fd.ok()) {
       auto id = place_.identifier.OfFd(fd->get());
-      if (id.ok() && *id == object.id) return std::string(ref.path);
+      if (id.ok() && *id == object.id) return Path(ref.path);
     }
   }
   if (auto path = ProjectPathOf(place_, object.fd.get())) return path;
   // Names that only steps keep are not worth a search through the project.
-  if (log_.IsFrozen(*state_->writer, object)) return std::nullopt;
+  if (log_.IsFrozen(*state_->writer, object)) return Path();
   return AnyPathOf(place_, object);
 }
 
@@ -322,7 +324,7 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
     if (NameExists(at.dir.fd, name.c_str()))
       return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
     // Our anchor keeps the inode linkable although its last name is gone; natively the kernel would say this.
-    const auto old_path = attempt.Locate(ref, object);
+    TRY_ASSIGN(const auto old_path, attempt.Locate(ref, object));
     if (!old_path && log_.IsFrozen(attempt.writer(), object)) {
       return Error(Code::kNotFound, "the object has no name any more", ENOENT);
     }
@@ -493,7 +495,7 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
     attempt.state().hold = log_.locks().Take({object.id});
     TRY_ASSIGN(object.stat, StatFd(object.fd.get()));  // as it is now that nobody else is at it
     StepWriter& writer = attempt.writer();
-    const auto path = attempt.Locate(ref, object);
+    TRY_ASSIGN(const auto path, attempt.Locate(ref, object));
     if (!path) {
       if (log_.IsFrozen(writer, object)) {
         return Frozen();
@@ -549,7 +551,7 @@ Result<Ticket> Interceptor::BeginMetadata(const ObjectRef& ref) {
   TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
   attempt.state().hold = log_.locks().Take({object.id});
   TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
-  const auto path = attempt.Locate(ref, object);
+  TRY_ASSIGN(const auto path, attempt.Locate(ref, object));
   if (!path && log_.IsFrozen(attempt.writer(), object)) return Frozen();
   if (!path || log_.Ignores(*path, object.stat.mode)) return Unrecorded();
   if (object.stat.mount != log_.place().root_mount) {

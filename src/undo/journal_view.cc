@@ -24,7 +24,7 @@ size_t CloseFrameBytes() {
 }  // namespace
 
 Result<JournalView> JournalView::Open(int dir_fd, const char* name) {
-  Fd fd(::openat(dir_fd, name, O_RDONLY | O_CLOEXEC));
+  Fd fd(::openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return Error::FromErrno(errno, "open journal");
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return Error::FromErrno(errno, "stat journal");
@@ -89,7 +89,7 @@ Result<CloseRecord> JournalView::Close() const {
 }
 
 Result<JournalSummary> ReadJournalSummary(int dir_fd, const char* name) {
-  Fd fd(::openat(dir_fd, name, O_RDONLY | O_CLOEXEC));
+  Fd fd(::openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return Error::FromErrno(errno, "open journal");
   std::array<uint8_t, kJournalHeaderBytes> page{};
   TRY_ASSIGN(size_t got, PReadFully(fd.get(), page, 0));

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 
+#include <cerrno>
 #include <memory>
 
 #include "base/beneath.h"
@@ -12,14 +13,25 @@
 namespace sandglass::undo {
 namespace {
 
-constexpr int kMaxDepth = 512;
+// Gone since its name was read, or a mount, which is no part of the project. Nobody moves folders elsewhere meanwhile: whoever
+// searches is inside the gate.
+bool IsNoPart(const Error& error) {
+  const int err = error.sys_errno();
+  return err == ENOENT || err == ENOTDIR || err == ELOOP || err == EXDEV;
+}
+
+bool IsFolder(int dir_fd, const dirent& entry) {
+  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
+  const auto stat = LookAt(dir_fd, entry.d_name);
+  return stat && stat->IsDirectory();
+}
 
 }  // namespace
 
 std::optional<std::string> LinkIndex::Find(ObjectId object) {
   if (!built_) {
     built_ = true;
-    Walk(place_.root.get(), "", 0, Which::kAll,
+    Walk(place_.root.get(), "", Which::kAll,
          [this](ObjectId id, const std::string& path) { paths_.emplace(id, path); });
   }
   auto found = paths_.find(object);
@@ -31,39 +43,66 @@ std::optional<std::string> LinkIndex::Find(ObjectId object) {
   return found->second;
 }
 
-std::optional<std::string> AnyPathOf(const Place& place, const OpenObject& object) {
+Result<std::optional<std::string>> AnyPathOf(const Place& place, const OpenObject& object) {
   if (auto path = ProjectPathOf(place, object.fd.get())) return path;
   // The name that the descriptor was opened by may be gone while another one is left.
-  if (object.stat.nlink == 0) return std::nullopt;
-  return LinkIndex(place).Find(object.id);
+  if (object.stat.nlink == 0) return std::optional<std::string>();
+  LinkIndex index(place);
+  auto path = index.Find(object.id);
+  if (!path && !index.complete()) {
+    return Error(Code::kUnsupported,
+                 "the file's name in the project cannot be found, because a folder there cannot be "
+                 "read; what cannot be undone is not allowed");
+  }
+  return path;
 }
 
 void LinkIndex::ForEachLinkBelow(int dir_fd, const std::string& path, const Each& each) {
-  Walk(dir_fd, path, 0, Which::kSeveralNames, each);
+  Walk(dir_fd, path, Which::kSeveralNames, each);
 }
 
-void LinkIndex::Walk(int dir_fd, const std::string& path, int depth, Which which,
-                     const Each& each) {
-  if (depth > kMaxDepth) return;
-  const int fd = ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd), &::closedir);
-  if (dir == nullptr) return;
-  while (const dirent* entry = ::readdir(dir.get())) {
+void LinkIndex::Walk(int top, const std::string& path, Which which, const Each& each) {
+  std::vector<std::string> folders = {""};
+  while (!folders.empty()) {
+    const std::string below = std::move(folders.back());
+    folders.pop_back();
+    WalkFolder(top, below, below.empty() ? path : JoinPath(path, below), which, each, folders);
+  }
+}
+
+void LinkIndex::WalkFolder(int top, const std::string& below, const std::string& path, Which which,
+                           const Each& each, std::vector<std::string>& folders) {
+  auto fd = OpenBeneath(top, below, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!fd.ok()) {
+    complete_ = complete_ && IsNoPart(fd.error());
+    return;
+  }
+  const int dir_fd = fd->get();
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(dir_fd), &::closedir);
+  if (dir == nullptr) {
+    complete_ = false;
+    return;
+  }
+  (void)fd->Release();  // the stream owns it now
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(dir.get());
+    if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
-    if (entry->d_type == DT_DIR) {
-      Fd child(::openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (child.valid()) Walk(child.get(), JoinPath(path, name), depth + 1, which, each);
-      continue;
-    }
+    const bool folder = IsFolder(dir_fd, *entry);
+    if (folder) folders.push_back(JoinPath(below, name));
     if (which == Which::kSeveralNames) {
-      auto stat = StatAt(fd, entry->d_name);
-      if (!stat.ok() || stat->nlink < 2) continue;
+      auto stat = folder ? std::nullopt : LookAt(dir_fd, entry->d_name);
+      if (!stat || stat->nlink < 2) continue;
     }
-    auto id = place_.identifier.OfName(fd, entry->d_name);
-    if (id.ok()) each(*id, JoinPath(path, name));
+    auto id = place_.identifier.OfName(dir_fd, entry->d_name);
+    if (id.ok())
+      each(*id, JoinPath(path, name));
+    else
+      complete_ = complete_ && IsNoPart(id.error());
   }
+  complete_ = complete_ && errno == 0;
 }
 
 }  // namespace sandglass::undo

@@ -208,6 +208,17 @@ class LogCore {
   void BestEffort(std::string_view what, const Status& status);
   void NoteFailure(std::string_view what, const Status& status, RewindReport& report);
 
+  // --- restore.cc
+  // What single paths have to become, and where that comes from.
+  struct RestorePlan;
+  Result<RestorePlan> PlanRestoreLocked(StepId step, std::span<const std::string> paths,
+                                        RewindReport& report) REQUIRES(lifecycle_);
+  // Opens the step, whose id is the last of `report`.
+  Result<RestorePlan> BeginRestore(StepId step, std::span<const std::string> paths, Force force,
+                                   RewindReport& report) EXCLUDES(lifecycle_);
+  // kDenied: it is not open any more, because a safeguard stopped it.
+  Status EndRestore(StepId id) EXCLUDES(lifecycle_);
+
   // --- keeping_house.cc
   std::vector<StepId> Evict() REQUIRES(lifecycle_);
   uint64_t RetainedBudget(uint64_t retained) const;

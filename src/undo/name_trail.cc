@@ -1,5 +1,7 @@
 #include "undo/name_trail.h"
 
+#include <algorithm>
+
 #include "base/rel_path.h"
 
 namespace sandglass::undo {
@@ -124,17 +126,25 @@ void NameTrail::ForEachNew(const std::function<void(const std::string&)>& each) 
   for (const auto& [path, origin] : origins_.map()) each(path);
 }
 
-std::string PathBefore(const StepView& view, size_t index, std::string path) {
-  while (index-- > 0) {
-    auto record = view.journal().At(index);
-    const auto* r = record.ok() ? std::get_if<RenameRecord>(&*record) : nullptr;
-    if (r == nullptr || view.Outcome(r->seq).failed()) continue;
-    const std::string from = JoinPath(r->from.dir, r->from.name),
-                      to = JoinPath(r->to.dir, r->to.name);
-    if (IsBeneath(path, to))
-      path = Rebase(path, to, from);
-    else if (r->exchange != 0 && IsBeneath(path, from))
-      path = Rebase(path, from, to);
+EarlierNames::EarlierNames(const StepView& view) {
+  view.journal().ForEachOf<RenameRecord>([&](const RenameRecord& r, size_t index) {
+    if (view.Outcome(r.seq).failed()) return;
+    renames_.push_back({.index = index,
+                        .from = JoinPath(r.from.dir, r.from.name),
+                        .to = JoinPath(r.to.dir, r.to.name),
+                        .exchange = r.exchange != 0});
+  });
+}
+
+std::string EarlierNames::Before(size_t index, std::string path) const {
+  auto end = std::lower_bound(renames_.begin(), renames_.end(), index,
+                              [](const Rename& r, size_t at) { return r.index < at; });
+  while (end != renames_.begin()) {
+    const Rename& r = *--end;
+    if (IsBeneath(path, r.to))
+      path = Rebase(path, r.to, r.from);
+    else if (r.exchange && IsBeneath(path, r.from))
+      path = Rebase(path, r.from, r.to);
   }
   return path;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "undo/step_view.h"
 
@@ -60,7 +61,20 @@ class NameTrail {
   PathMap<Origin> origins_;                       // by path after the step
 };
 
-// Where the path that stands in the record `index` was before the step.
-std::string PathBefore(const StepView& view, size_t index, std::string path);
+// The renames of a step, to turn paths in its records back. Reads the journal once; value type.
+class EarlierNames {
+ public:
+  explicit EarlierNames(const StepView& view);
+  // Where the path that stands in the record `index` was before the step.
+  std::string Before(size_t index, std::string path) const;
+
+ private:
+  struct Rename {
+    size_t index;  // of its record
+    std::string from, to;
+    bool exchange;
+  };
+  std::vector<Rename> renames_;  // in order
+};
 
 }  // namespace sandglass::undo

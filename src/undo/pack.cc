@@ -105,8 +105,9 @@ Result<Bytes> PackReader::Read(uint64_t offset, uint64_t length) {
   if (offset > index_.raw_bytes || length > index_.raw_bytes - offset) {
     return Error(Code::kCorrupt, "pack is shorter than its journal says");
   }
+  // A forged index may promise far more than its frames hold: memory is taken as they prove to be there.
   Bytes out;
-  out.reserve(length);
+  out.reserve(std::min<uint64_t>(length, kPackChunkBytes));
   while (out.size() < length) {
     const uint64_t at = offset + out.size();
     TRY_ASSIGN(const Bytes* chunk, Chunk(at / kPackChunkBytes));

@@ -81,8 +81,8 @@ bool StampsFinelyIn(int folder) {
 class ProbeFiles {
  public:
   explicit ProbeFiles(int store) : store_(store) {
-    a_ = Fd(::openat(store, "probe.a", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    b_ = Fd(::openat(store, "probe.b", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    a_ = Fd(::openat(store, "probe.a", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    b_ = Fd(::openat(store, "probe.b", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   }
   ~ProbeFiles() {
     ::unlinkat(store_, "probe.a", 0);

@@ -323,19 +323,20 @@ Result<std::string> ReadWhole(int fd, uint64_t max_bytes) {
 Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, uint64_t max_bytes) {
   if (r.file_size > max_bytes) return Error(Code::kLimit, "too large");
   if (r.keeping == Keeping::kPack) {
+    // Before anything is allocated; by subtraction, because a sum of forged numbers can wrap.
+    if (r.length != 0 && (r.offset > r.file_size || r.length > r.file_size - r.offset))
+      return Error(Code::kCorrupt, "its kept bytes do not fit");
     content.resize(r.file_size);
     if (r.length == 0) return Ok();
     TRY_ASSIGN(Bytes bytes, files.ReadPack(r.where, r.length));
     if (HashBytes64(bytes) != r.checksum)
       return Error(Code::kCorrupt, "its kept bytes fail their checksum");
-    if (r.offset + bytes.size() > content.size())
-      return Error(Code::kCorrupt, "its kept bytes do not fit");
     content.replace(r.offset, bytes.size(), AsText(bytes));
     return Ok();
   }
   TRY_ASSIGN(int blobs, files.Blobs());
-  Fd blob(
-      ::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+  Fd blob(::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
+                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!blob.valid()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
   TRY_ASSIGN(content, ReadWhole(blob.get(), max_bytes));
   return Ok();
@@ -395,7 +396,7 @@ std::vector<std::string> PastReader::ChangedBelow(std::string_view prefix) const
 }
 
 // Backwards from now to the moment that was asked for. Also what lost a name long ago: it may have changed later under others.
-Status PastReader::Unwind(ObjectId object, uint64_t max_bytes, PastState& state) const {
+Status PastReader::Unwind(ObjectId object, ContentLimit limit, PastState& state) const {
   const auto found = preimages_.find(object);
   if (found == preimages_.end()) return Ok();
   for (auto at = found->second.rbegin(); at != found->second.rend(); ++at) {
@@ -406,16 +407,24 @@ Status PastReader::Unwind(ObjectId object, uint64_t max_bytes, PastState& state)
         meta != nullptr && !meta->names_only())
       state.meta = meta->meta;
     const auto* content = std::get_if<ContentRecord>(&*record);
-    if (content == nullptr || step.view->IsDropped(*content)) continue;
-    TRY(Unwrite(state.content, *content, *step.files, max_bytes));
+    if (!limit || content == nullptr || step.view->IsDropped(*content)) continue;
+    TRY(Unwrite(state.content, *content, *step.files, *limit));
   }
   return Ok();
 }
 
 Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) const {
+  return Find(path, max_bytes);
+}
+Result<PastState> PastReader::LookAt(const std::string& path) const {
+  return Find(path, std::nullopt);
+}
+
+Result<PastState> PastReader::Find(const std::string& path, ContentLimit limit) const {
   Fate fate = FateOf(path);
   if (fate.end.kind == NameTrail::End::Kind::kNever) return PastState{};
-  PastState state{.kind = PastState::Kind::kPresent, .object = {}, .meta = {}, .content = {}};
+  PastState state{
+      .kind = PastState::Kind::kPresent, .object = {}, .meta = {}, .content = {}, .source = {}};
   std::optional<OpenObject> source;
   if (fate.end.kind == NameTrail::End::Kind::kHere) {
     auto fd = OpenBeneath(place_->root.get(), fate.end.path, O_PATH | O_NOFOLLOW);
@@ -423,6 +432,7 @@ Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) co
     if (!fd.ok()) return fd.error();
     TRY_ASSIGN(source, OpenObjectFd(place_->identifier, fd->get()));
     if (fate.object == kNoObject) fate.object = source->id;
+    state.source = fate.end.path;
   } else if (fate.end.kept == Kept::kAnchor) {
     TRY_ASSIGN(int anchors, steps_[fate.step].files->Anchors());
     TRY_ASSIGN(source,
@@ -430,12 +440,12 @@ Result<PastState> PastReader::At(const std::string& path, uint64_t max_bytes) co
   }
   if (source) {
     TRY_ASSIGN(state.meta, CaptureMetadata(*source));
-    if (S_ISREG(state.meta.mode)) {
-      TRY_ASSIGN(state.content, ReadWhole(source->fd.get(), max_bytes));
+    if (limit && S_ISREG(state.meta.mode)) {
+      TRY_ASSIGN(state.content, ReadWhole(source->fd.get(), *limit));
     }
   }
   state.object = fate.object;
-  TRY(Unwind(fate.object, max_bytes, state));
+  TRY(Unwind(fate.object, limit, state));
   return state;
 }
 

@@ -39,6 +39,7 @@ struct PastState {
   ObjectId object;  // the one that had the path, as it is known today
   Metadata meta;
   std::string content;  // regular files
+  std::string source;   // where in the project its content comes from now; "": from nowhere in it
 };
 
 // The past of single paths, worked out from the preimages of every step since.
@@ -54,6 +55,8 @@ class PastReader {
   std::vector<std::string> ChangedBelow(std::string_view prefix) const;
   // kLimit: larger than `max_bytes`.
   Result<PastState> At(const std::string& path, uint64_t max_bytes) const;
+  // The same without content.
+  Result<PastState> LookAt(const std::string& path) const;
 
  private:
   struct Step {
@@ -70,6 +73,8 @@ class PastReader {
     size_t step = 0;  // in which step it went
     ObjectId object;  // as it is known today, if any record told
   };
+  // Whether contents are wanted, and up to which size.
+  using ContentLimit = std::optional<uint64_t>;
   explicit PastReader(const Place& place) : place_(&place) {}
   static Result<PastReader> Since(const Place& place, StepId step, size_t skip);
 
@@ -84,7 +89,8 @@ class PastReader {
   void AddTouched(std::string_view prefix, std::set<std::string>& paths) const;
   void AddMoved(std::set<std::string>& paths) const;
   std::vector<std::string> LinksBelow(std::string_view prefix) const;
-  Status Unwind(ObjectId object, uint64_t max_bytes, PastState& state) const;
+  Result<PastState> Find(const std::string& path, ContentLimit limit) const;
+  Status Unwind(ObjectId object, ContentLimit limit, PastState& state) const;
 
   const Place* place_;
   std::unique_ptr<ObjectsTable> objects_ = std::make_unique<ObjectsTable>();

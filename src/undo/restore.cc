@@ -14,6 +14,7 @@
 #include "undo/log_core.h"
 #include "undo/looker.h"
 #include "undo/reading.h"
+#include "undo/step_files.h"
 
 namespace sandglass::undo {
 namespace {
@@ -40,11 +41,111 @@ class FlaglessFolder {
   uint32_t flags_ = 0;
 };
 
+NodeType TypeOf(uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFDIR:
+      return NodeType::kDirectory;
+    case S_IFLNK:
+      return NodeType::kSymlink;
+    case S_IFIFO:
+      return NodeType::kFifo;
+    case S_IFSOCK:
+      return NodeType::kSocket;
+    case S_IFCHR:
+      return NodeType::kCharDevice;
+    case S_IFBLK:
+      return NodeType::kBlockDevice;
+    default:
+      return NodeType::kFile;
+  }
+}
+
+// Only blocks with something in them: the rest is a hole again. `fd` is empty.
+Status WriteSparse(int fd, std::string_view content) {
+  constexpr size_t kBlock = 64 << 10;
+  for (size_t at = 0; at < content.size(); at += kBlock) {
+    const std::string_view block = content.substr(at, kBlock);
+    if (block.find_first_not_of('\0') == std::string_view::npos) continue;
+    TRY(PWriteFully(fd, AsBytes(block), static_cast<off_t>(at)));
+  }
+  if (::ftruncate(fd, static_cast<off_t>(content.size())) != 0)
+    return Error::FromErrno(errno, "set the size of a restored file");
+  return Ok();
+}
+
+using Wanted = std::map<std::string, PastState>;  // without content
+
+struct Content {
+  Fd file;  // if valid, instead of `text`
+  std::string text;
+
+  // `fd` is empty.
+  Status WriteTo(int fd) const {
+    if (!file.valid()) return WriteSparse(fd, text);
+    TRY_ASSIGN(FileStat stat, StatFd(file.get()));
+    TRY(CopySparse(file.get(), fd, stat.size));
+    return Ok();
+  }
+};
+
+// The contents of wanted files, one at a time. Where the restore itself is going to change what a content comes from (two files
+// have exchanged their names, say), the content is set aside first, on disk, in the folder of the restore's own step: with that
+// it goes away whatever happens.
+class Contents {
+ public:
+  Contents(const PastReader& past, int step_dir) : past_(past), step_dir_(step_dir) {}
+
+  Status SetAside(const Wanted& wanted) {
+    for (const auto& [path, state] : wanted) {
+      const bool changes =
+          !state.source.empty() && state.source != path && wanted.contains(state.source);
+      if (!changes || !S_ISREG(state.meta.mode)) continue;
+      if (!folder_.valid()) {
+        TRY_ASSIGN(folder_, OpenOrMakeDir(step_dir_, kFolder));
+      }
+      const std::string name = fmt::format("{}", aside_.size());
+      TRY_ASSIGN(PastState full, past_.At(path, kMaxRestoreBytes));
+      Fd file(::openat(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      if (!file.valid()) return Error::FromErrno(errno, "set a content aside");
+      TRY(WriteSparse(file.get(), full.content));
+      aside_.emplace(path, name);
+    }
+    return Ok();
+  }
+
+  // To be asked for before the path itself changes.
+  Result<Content> Of(const std::string& path) const {
+    Content content;
+    if (const auto found = aside_.find(path); found != aside_.end()) {
+      content.file =
+          Fd(::openat(folder_.get(), found->second.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+      if (!content.file.valid()) return Error::FromErrno(errno, "read a content set aside");
+    } else {
+      TRY_ASSIGN(PastState full, past_.At(path, kMaxRestoreBytes));
+      content.text = std::move(full.content);
+    }
+    return content;
+  }
+
+  Status Clear() {
+    if (!folder_.valid()) return Ok();
+    return RemoveTreeAt(step_dir_, kFolder);
+  }
+
+ private:
+  static constexpr const char* kFolder = "aside";
+
+  const PastReader& past_;
+  const int step_dir_;
+  Fd folder_;
+  std::map<std::string, std::string> aside_;  // path and file name
+};
+
 // Makes paths what they were, through the interceptor like any other change.
 class Restorer {
  public:
-  Restorer(const Place& place, Interceptor& interceptor)
-      : place_(place), interceptor_(interceptor) {}
+  Restorer(const Place& place, Interceptor& interceptor, const Contents& contents)
+      : place_(place), interceptor_(interceptor), contents_(contents) {}
 
   Status Make(const std::string& path, const PastState& want) {
     if (path.empty()) return ApplyMeta(path, want.meta);
@@ -55,13 +156,17 @@ class Restorer {
     auto now = OpenObjectAt(place_.identifier, dir_.get(), name_.c_str());
     if (!now.ok() && now.error().code() != Code::kNotFound) return now.error();
     if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(path, *now) : Ok();
+    Content content;
+    if (S_ISREG(want.meta.mode)) {
+      TRY_ASSIGN(content, contents_.Of(path));
+    }
     if (now.ok() && !CanBecome(*now, want)) {
       TRY(Remove(path, *now));
       TRY(Create(path, want));
     } else if (!now.ok()) {
       TRY(Create(path, want));
     }
-    if (S_ISREG(want.meta.mode)) TRY(Fill(path, want));
+    if (S_ISREG(want.meta.mode)) TRY(Fill(path, content));
     return ApplyMeta(path, want.meta);
   }
 
@@ -116,11 +221,7 @@ class Restorer {
 
   Status Create(const std::string& path, const PastState& want) {
     const uint32_t mode = want.meta.mode;
-    const NodeType type = S_ISDIR(mode)   ? NodeType::kDirectory
-                          : S_ISLNK(mode) ? NodeType::kSymlink
-                          : S_ISREG(mode) ? NodeType::kFile
-                                          : NodeType::kFifo;
-    return Do(interceptor_.BeginCreate(Here(), type), path, [&]() -> int {
+    return Do(interceptor_.BeginCreate(Here(), TypeOf(mode)), path, [&]() -> int {
       if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
       std::optional<FlaglessFolder> flagless;
       if (!S_ISREG(mode)) flagless.emplace(dir_.get());
@@ -130,7 +231,7 @@ class Restorer {
     });
   }
 
-  Status Fill(const std::string& path, const PastState& want) {
+  Status Fill(const std::string& path, const Content& content) {
     TRY_ASSIGN(Fd fd, OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW));
     TRY_ASSIGN(Ticket ticket, interceptor_.BeginOpenForWrite({fd.get(), path}, Truncate::kYes,
                                                              WriteVisibility::kUnseen));
@@ -140,18 +241,17 @@ class Restorer {
       TRY(ticket.Commit(Outcome::Failed(err)));
       return Error::FromErrno(err, fmt::format("restore {}", path));
     }
-    Status written = WriteFully(out.get(), AsBytes(want.content));
+    Status written = content.WriteTo(out.get());
     TRY(ticket.Commit(Outcome::Done()));
     return written;
   }
 
   const Place& place_;
   Interceptor& interceptor_;
+  const Contents& contents_;
   Fd dir_;
   std::string dir_path_, name_;
 };
-
-using Wanted = std::map<std::string, PastState>;
 
 Result<Wanted> Collect(const Place& place, const PastReader& past,
                        std::span<const std::string> paths) {
@@ -164,13 +264,13 @@ Result<Wanted> Collect(const Place& place, const PastReader& past,
     all.push_back(path);
     for (const std::string& each : all) {
       if (wanted.contains(each)) continue;
-      TRY_ASSIGN(wanted[each], past.At(each, kMaxRestoreBytes));
+      TRY_ASSIGN(wanted[each], past.LookAt(each));
     }
     // Folders above that are gone must come back first.
     for (std::string_view up = ParentOf(path); !up.empty(); up = ParentOf(up)) {
       const std::string dir(up);
       if (wanted.contains(dir) || OpenDirBeneath(place.root.get(), dir).ok()) break;
-      TRY_ASSIGN(PastState state, past.At(dir, kMaxRestoreBytes));
+      TRY_ASSIGN(PastState state, past.LookAt(dir));
       if (state.kind == PastState::Kind::kPresent) wanted[dir] = std::move(state);
     }
   }
@@ -195,10 +295,17 @@ Status Apply(Restorer& restorer, const Wanted& wanted) {
 
 }  // namespace
 
-Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
-                                      Force force) {
-  RewindReport report;
+struct LogCore::RestorePlan {
+  PastReader past;
+  Wanted wanted;
+  Fd step_dir;  // of the restore's own step
+};
+
+Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
+                                                        std::span<const std::string> paths,
+                                                        RewindReport& report) {
   if (paths.empty()) return Error(Code::kInvalid, "which paths? Name at least one");
+  TRY(SettleForRewind());
   TRY_ASSIGN(PastReader past, PastReader::Before(*place_, step));
   TRY_ASSIGN(Wanted wanted, Collect(*place_, past, paths));
   Looker looker(*place_);
@@ -210,6 +317,14 @@ Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const
       report.conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
     }
   }
+  return RestorePlan{std::move(past), std::move(wanted), Fd()};
+}
+
+// All under one lock: what happened before is in a closed step, and nothing gets in between the look at it and the new step.
+Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const std::string> paths,
+                                                   Force force, RewindReport& report) {
+  LifecycleLock lock(*this);
+  TRY_ASSIGN(RestorePlan plan, PlanRestoreLocked(step, paths, report));
   if (!report.conflicts.empty() && force == Force::kNo) {
     return Error(
         Code::kConflict,
@@ -217,17 +332,46 @@ Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const
             "{} was changed by someone else since; use force to replace it (undo brings it back)",
             report.conflicts.front().path));
   }
-  TRY_ASSIGN(StepId id, OpenStep({.kind = StepKind::kApi,
-                                  .label = fmt::format("restore from before step {}", step.value),
-                                  .id = {}}));
-  Restorer restorer(*place_, log.interceptor());
-  Status applied = Apply(restorer, wanted);
-  if (!applied.ok()) {
-    TRY(AbortStep());
-    return applied.error();
-  }
-  TRY(CloseStep({}));
+  TRY_ASSIGN(StepId id, OpenLocked({.kind = StepKind::kApi,
+                                    .label = fmt::format("restore from before step {}", step.value),
+                                    .id = {}}));
   report.steps.push_back(id);
+  auto dir = OpenSubdir(frame_->wal(), kInProgress);
+  if (!dir.ok()) {
+    (void)AbortLocked();  // still empty
+    return dir.error();
+  }
+  plan.step_dir = std::move(*dir);
+  return plan;
+}
+
+Status LogCore::EndRestore(StepId id) {
+  LifecycleLock lock(*this);
+  if (current() == nullptr || current()->header().id != id) {
+    return Error(Code::kDenied, fmt::format("step {} was taken back while it restored", id.value));
+  }
+  TRY(CloseLocked({}));
+  return Ok();
+}
+
+Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
+                                      Force force) {
+  RewindReport report;
+  TRY_ASSIGN(RestorePlan plan, BeginRestore(step, paths, force, report));
+  const StepId id = report.steps.back();
+  Contents contents(plan.past, plan.step_dir.get());
+  Status applied = contents.SetAside(plan.wanted);
+  Restorer restorer(*place_, log.interceptor(), contents);
+  if (applied.ok()) applied = Apply(restorer, plan.wanted);
+  if (applied.ok()) applied = contents.Clear();
+  if (applied.ok()) applied = EndRestore(id);
+  if (!applied.ok()) {
+    // A denial took the step back already, and another one may be open by now.
+    Status aborted = Deny(id);
+    if (aborted.ok()) return applied.error();
+    return applied.error().WithContext(
+        fmt::format("and could not be taken back ({})", aborted.error().message()));
+  }
   TRY_ASSIGN(report.changes, ReadChanges(*place_, id));
   return report;
 }

@@ -56,8 +56,8 @@ bool Rewinder::HoldsAlready(const OpenObject& object, const ContentRecord& r) {
   }
   auto blobs = in_.files.Blobs();
   if (!blobs.ok()) return false;
-  Fd blob(
-      ::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+  Fd blob(::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
+                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   auto same =
       blob.valid() ? SameBytes(blob.get(), object.fd.get(), r.file_size) : Result<bool>(false);
   return same.ok() && *same;
@@ -136,8 +136,8 @@ Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
     }
   } else {
     TRY_ASSIGN(int blobs, in_.files.Blobs());
-    Fd blob(
-        ::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+    Fd blob(::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
+                     O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!blob.valid())
       return Error(Code::kCorrupt, "what was kept of it is missing from the store");
     if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");

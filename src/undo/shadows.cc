@@ -154,7 +154,8 @@ Result<std::string> Shadows::PathOf(ObjectId object) const {
   auto found = shadows_.find(object);
   if (found == shadows_.end()) return Error(Code::kNotFound, "no shadow of that object");
   TRY_ASSIGN(OpenObject live, OpenObjectFd(place_.identifier, found->second.live.get()));
-  return AnyPathOf(place_, live).value_or("");
+  TRY_ASSIGN(auto path, AnyPathOf(place_, live));
+  return path.value_or("");
 }
 
 Result<OpenObject> Shadows::Reopen(ObjectId object) const {

@@ -47,6 +47,16 @@ Status ForEachBlock(int fd, uint64_t size, Each each) {
   return Ok();
 }
 
+// Anchors are reached through the folder that they are in, which therefore must not lead out of the store.
+Status CheckAnchorFolders(int anchors) {
+  for (const std::string& folder : ListNames(anchors)) {
+    const auto stat = LookAt(anchors, folder.c_str());
+    if (stat && !stat->IsDirectory())
+      return Error(Code::kCorrupt, "a folder of anchors has been replaced by something else");
+  }
+  return Ok();
+}
+
 std::string AnchorFolder(uint32_t number) { return std::to_string(number); }
 
 // Hashes blocks together with their offsets.
@@ -78,22 +88,24 @@ AnchorName::AnchorName(AnchorId anchor) {
 StepFiles::StepFiles(Fd dir) : dir_(std::move(dir)) {}
 StepFiles::~StepFiles() = default;
 
-Result<int> StepFiles::Folder(const char* name, Fd& fd) {
-  if (!fd.valid()) {
-    TRY_ASSIGN(fd, OpenOrMakeDir(dir_.get(), name));
-    names_synced_ = false;
-  }
-  return fd.get();
-}
-
 Result<int> StepFiles::Anchors() {
   MutexLock lock(mutex_);
-  return Folder("anchors", anchors_);
+  return AnchorsLocked();
+}
+
+Result<int> StepFiles::AnchorsLocked() {
+  if (!anchors_.valid()) {
+    TRY_ASSIGN(Fd anchors, OpenOrMakeDir(dir_.get(), "anchors"));
+    TRY(CheckAnchorFolders(anchors.get()));
+    anchors_ = std::move(anchors);
+    names_synced_ = false;
+  }
+  return anchors_.get();
 }
 
 Result<AnchorId> StepFiles::NewAnchor() {
   MutexLock lock(mutex_);
-  TRY_ASSIGN(int anchors, Folder("anchors", anchors_));
+  TRY_ASSIGN(int anchors, AnchorsLocked());
   if (next_anchor_ % kAnchorsPerFolder == 0) {
     const std::string folder = AnchorFolder(next_anchor_ / kAnchorsPerFolder);
     if (::mkdirat(anchors, folder.c_str(), 0700) != 0 && errno != EEXIST)
@@ -104,12 +116,16 @@ Result<AnchorId> StepFiles::NewAnchor() {
 
 Result<int> StepFiles::Blobs() {
   MutexLock lock(mutex_);
-  return Folder("blobs", blobs_);
+  if (!blobs_.valid()) {
+    TRY_ASSIGN(blobs_, OpenOrMakeDir(dir_.get(), "blobs"));
+    names_synced_ = false;
+  }
+  return blobs_.get();
 }
 
 Result<int> StepFiles::Pack() {
   if (!pack_.valid()) {
-    pack_ = Fd(::openat(dir_.get(), "pack", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    pack_ = Fd(::openat(dir_.get(), "pack", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!pack_.valid()) return Error::FromErrno(errno, "open pack");
     names_synced_ = false;
   }
@@ -144,13 +160,13 @@ Result<Bytes> StepFiles::ReadPack(uint64_t offset, uint64_t length) {
 // The housekeeper may be exchanging one form for the other at this very moment, so a miss is looked at twice.
 Status StepFiles::OpenPackForReading() {
   for (int look = 0; look < 2; ++look) {
-    Fd file(::openat(dir_.get(), "packz", O_RDONLY | O_CLOEXEC));
+    Fd file(::openat(dir_.get(), "packz", O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (file.valid()) {
       TRY_ASSIGN(PackReader reader, PackReader::Open(std::move(file)));
       compressed_ = std::make_unique<PackReader>(std::move(reader));
       return Ok();
     }
-    pack_ = Fd(::openat(dir_.get(), "pack", O_RDONLY | O_CLOEXEC));
+    pack_ = Fd(::openat(dir_.get(), "pack", O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (pack_.valid()) return Ok();
   }
   return Error(Code::kCorrupt, "the pack is missing");
@@ -215,11 +231,12 @@ Result<bool> SameBytes(int a, int b, uint64_t size) {
 }
 
 Status CompressPack(int step_dir) {
-  Fd raw(::openat(step_dir, "pack", O_RDONLY | O_CLOEXEC));
+  Fd raw(::openat(step_dir, "pack", O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!raw.valid()) return errno == ENOENT ? Ok() : Status(Error::FromErrno(errno, "open pack"));
   struct stat info{};
   if (::fstat(raw.get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
-  Fd out(::openat(step_dir, "packz.tmp", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  Fd out(
+      ::openat(step_dir, "packz.tmp", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!out.valid()) return Error::FromErrno(errno, "create compressed pack");
   Status written = WriteCompressedPack(raw.get(), static_cast<uint64_t>(info.st_size), out.get());
   if (written.ok() && ::renameat(step_dir, "packz.tmp", step_dir, "packz") != 0) {

@@ -49,7 +49,7 @@ class StepFiles {
   ~StepFiles();
 
   int dir() const { return dir_.get(); }
-  // The folder, made if missing.
+  // The folder, made if missing. Anchors(): kCorrupt if it leads out of the store.
   Result<int> Anchors();
   Result<int> Blobs();
   // A free one whose folder exists.
@@ -62,7 +62,7 @@ class StepFiles {
   Status Sync();
 
  private:
-  Result<int> Folder(const char* name, Fd& fd) REQUIRES(mutex_);
+  Result<int> AnchorsLocked() REQUIRES(mutex_);
   Result<int> Pack() REQUIRES(mutex_);
   Status OpenPackForReading() REQUIRES(mutex_);
 

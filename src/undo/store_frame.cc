@@ -41,7 +41,7 @@ Status CheckVersion(int store_fd) {
 
 Result<Fd> TakeLock(const Place& place) {
   const int store_fd = place.store.get();
-  Fd lock(::openat(store_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  Fd lock(::openat(store_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!lock.valid()) return Error::FromErrno(errno, "open the store's lock");
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
     const std::string pid = fmt::format("{}\n", ::getpid());
@@ -59,21 +59,31 @@ Result<Fd> TakeLock(const Place& place) {
                   place.store_path));
 }
 
+// The project that the store says it belongs to.
+struct Owner {
+  std::string root;  // the folder's identity
+  std::string path;  // "?": not told
+};
+
+Result<Owner> ParseOwner(const std::string& text) {
+  TRY_ASSIGN(Json json, ParseJson(text));
+  TRY_ASSIGN(std::string root, json.GetString("root"));
+  const Json* path = json.Find("path");
+  const bool told = path != nullptr && path->AsString() != nullptr;
+  return Owner{std::move(root), told ? *path->AsString() : "?"};
+}
+
 // A store holds identities of one project's objects: used with another project it would only see conflicts.
 Status CheckProject(const Place& place) {
   const int store = place.store.get();
   auto text = ReadFileAt(store, "project", kMaxStateFile);
   if (text.ok()) {
-    TRY_ASSIGN(Json json, ParseJson(*text));
-    TRY_ASSIGN(std::string root, json.GetString("root"));
-    if (root != HexId(place.root_id)) {
-      const Json* path = json.Find("path");
-      const std::string was =
-          path != nullptr && path->AsString() != nullptr ? *path->AsString() : "?";
+    TRY_ASSIGN(Owner owner, ParseOwner(*text));
+    if (owner.root != HexId(place.root_id)) {
       return Error(Code::kConflict, fmt::format("this undo store belongs to another folder (it was "
                                                 "{}); if that folder was replaced by a copy, "
                                                 "discard the store to start anew",
-                                                was));
+                                                owner.path));
     }
   } else if (text.error().code() != Code::kNotFound) {
     return text.error();
@@ -129,7 +139,7 @@ StepInfo StepRow::Info() const {
 Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
   std::unique_ptr<StoreFrame> frame(new StoreFrame(place));
   const int store = place.store.get();
-  if (!NameExists(store, "version") && !LooksLikeStore(store)) {
+  if (!IsStore(store)) {
     return Error(Code::kInvalid,
                  fmt::format("{} holds other things than an undo store; choose an empty folder",
                              place.store_path));
@@ -172,6 +182,16 @@ bool LooksLikeStore(int store_fd) {
   };
   const auto names = ListNames(store_fd);
   return std::all_of(names.begin(), names.end(), known);
+}
+
+bool IsStore(int store_fd) {
+  if (LooksLikeStore(store_fd)) return true;
+  const auto version = ReadStoreVersion(store_fd);
+  if (!version.ok() || !*version) return false;
+  const auto project = ReadFileAt(store_fd, "project", kMaxStateFile);
+  if (!project.ok()) return false;
+  const auto owner = ParseOwner(*project);
+  return owner.ok() && ParseHexId(owner->root);
 }
 
 Result<std::vector<StepRow>> ListSteps(int folder_fd) {

@@ -327,6 +327,7 @@ void LogCore::WaitForNextTick(int64_t latest_ctime_ns) const {
 Status LogCore::NoticeEdits(const StepView& view) {
   if (steps_.empty()) return Ok();
   std::vector<Edit> edits;
+  std::optional<EarlierNames> names;  // most steps need none
   view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t index) {
     if (r.meta.ctime_ns == Metadata::kSeenBefore) return;
     const auto signature = objects_.Find(r.object);
@@ -336,8 +337,9 @@ Status LogCore::NoticeEdits(const StepView& view) {
                           .size = r.meta.size,
                           .mtime_ns = r.meta.mtime_ns,
                           .ctime_ns = r.meta.ctime_ns};
-    if (signature && !signature->Matches(before))
-      edits.push_back({r.object, PathBefore(view, index, std::string(r.path))});
+    if (!signature || signature->Matches(before)) return;
+    if (!names) names.emplace(view);
+    edits.push_back({r.object, names->Before(index, std::string(r.path))});
   });
   return PlaceBarriers(std::move(edits));
 }
@@ -459,7 +461,8 @@ Status LogCore::SettleBetweenSteps() {
 Status LogCore::ShadowLiveWriters(std::span<const ObjectRef> live_writers) {
   for (const ObjectRef& ref : live_writers) {
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, ref.fd));
-    if (!object.stat.IsRegular() || !AnyPathOf(*place_, object) || !MayHaveWriter(object)) continue;
+    const auto path = AnyPathOf(*place_, object);  // an error: it may have one
+    if (!object.stat.IsRegular() || (path.ok() && !*path) || !MayHaveWriter(object)) continue;
     if (Status taken = shadows_.Take(object); !taken.ok()) {
       QueueEvent([this, id = current()->header().id, why = taken.error().message()] {
         observer_->OnUnprotected(id, why);
@@ -530,16 +533,21 @@ Result<std::unique_ptr<UndoLog>> UndoLog::Open(const UndoPaths& paths, const Und
 }
 
 Status UndoLog::Discard(const UndoPaths& paths) {
+  // Looked at before anything is made in it: opening it for use leaves and removes files of its own.
+  auto look = OpenPlace(paths, StoreAccess::kReadOnly);
+  if (!look.ok() && look.error().code() != Code::kNotFound) return look.error();
+  if (look.ok() && !IsStore((*look)->store.get())) {
+    return Error(Code::kInvalid,
+                 fmt::format("{} is no undo store; nothing was deleted", (*look)->store_path));
+  }
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
   const int store = place->store.get();
-  Fd lock(::openat(store, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  Fd lock(::openat(store, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock.valid()) return Error::FromErrno(errno, "open the store's lock");
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return Error::FromErrno(errno, "lock the store");
     return Error(Code::kLocked,
                  "another Sandglass is using this project's undo store; end it or try again later");
-  }
-  if (!NameExists(store, "version") && !LooksLikeStore(store)) {
-    return Error(Code::kInvalid,
-                 fmt::format("{} is no undo store; nothing was deleted", place->store_path));
   }
   for (const char* name : kStoreNames) {
     if (std::string_view(name) != "lock") TRY(RemoveTreeAt(store, name));

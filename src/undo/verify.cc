@@ -58,8 +58,8 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
   }
   auto blobs = files.Blobs();
   if (!blobs.ok()) return damaged(blobs.error().message());
-  Fd blob(
-      ::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(), O_RDONLY | O_CLOEXEC));
+  Fd blob(::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
+                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!blob.valid()) return damaged("what was kept of it is missing from the store");
   auto stat = StatFd(blob.get());
   if (!stat.ok() || stat->size != r.file_size)

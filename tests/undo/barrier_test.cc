@@ -1,6 +1,8 @@
 // Edits that a watcher reports, and how they stop a rollback (EB-01..06, EB-08). Edits that nobody reports: conflict_test.cc.
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
@@ -59,6 +61,28 @@ TEST_F(UndoBarrier, EB_02_RollbackAcrossABarrierIsRefusedAndNamesIt) {
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), HasSubstr("small.txt"));
   EXPECT_THAT(Steps(), SizeIs(1)) << "nothing was popped";
+}
+
+TEST_F(UndoBarrier, EditsOfManyFilesAreToldByTheNamesThatTheyHadBeforeTheStepMovedThem) {
+  constexpr int kFiles = 500;
+  const auto name = [](std::string_view dir, int i) { return fmt::format("{}/{:03}", dir, i); };
+  InStep([&] {
+    EXPECT_OK(ops().Mkdir("one"));
+    EXPECT_OK(ops().Mkdir("two"));
+    for (int i = 0; i < kFiles; ++i) EXPECT_OK(ops().WriteNew(name("one", i), "made"));
+  });
+  for (int i = 0; i < kFiles; ++i) workspace().WriteFile(name("one", i), "edited by a person");
+  InStep([&] {
+    EXPECT_OK(ops().Rename("one", "two", RenameMode::kExchange));
+    EXPECT_OK(ops().Rename("two", "three"));
+    for (int i = 0; i < kFiles; ++i)
+      EXPECT_OK(ops().WriteAt(name("three", i), 0, "E", WriteVisibility::kAnnounced));
+    EXPECT_OK(ops().Rename("three", "four"));
+  });
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  std::vector<std::string> wanted;
+  for (int i = 0; i < kFiles; ++i) wanted.push_back(name("one", i));
+  EXPECT_THAT(Barriers()[0].paths, ::testing::UnorderedElementsAreArray(wanted));
 }
 
 TEST_F(UndoBarrier, EB_03_ForceCrossesTheBarrierAndSaysSo) {

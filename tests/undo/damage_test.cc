@@ -18,6 +18,7 @@ namespace {
 using test::Must;
 using test::MustCall;
 using ::testing::AnyOf;
+using ::testing::ElementsAre;
 
 // The rollback is refused or exact; whatever is refused touches nothing.
 enum class Damage { kFlip, kTruncate };
@@ -222,6 +223,46 @@ TEST_F(UndoGarbageStore, DiscardOfAFolderThatIsNoStoreDeletesNothing) {
   EXPECT_EQ(::stat((workspace().store() + "/thesis.txt").c_str(), &st), 0);
 }
 
+TEST_F(UndoGarbageStore, AVersionFileDoesNotMakeAFolderAStore) {
+  for (const char* version : {"1.4.2\n", "3\n", "garbage"}) {
+    for (const char* project : {"", "not json", "{\"name\": \"a thesis\"}"}) {
+      SCOPED_TRACE(std::string(version) + project);
+      const TempWorkspace fresh;
+      const TreeBuilder folder(fresh.store());
+      folder.Dir("objects");
+      folder.File("thesis.txt", "somebody's only copy");
+      folder.File("version", version);
+      folder.File("project", project);
+      folder.File("objects/kept.txt", "theirs too");
+      folder.File("lock", "theirs");
+      folder.File("probe.a", "and this");
+      const TreeSnapshot before = Must(TreeSnapshot::Capture(fresh.store()));
+      EXPECT_CODE(UndoLog::Discard({.project = fresh.project(), .store = fresh.store()}),
+                  Code::kInvalid);
+      EXPECT_TREE_EQ(before, Must(TreeSnapshot::Capture(fresh.store())));
+    }
+  }
+}
+
+TEST_F(UndoGarbageStore, AStoreBesideOtherThingsIsDiscardedAlone) {
+  StartWith(test::SmallTree);
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "x")); });
+  CloseLog();
+  TreeBuilder(workspace().store()).File("thesis.txt", "somebody's only copy");
+  EXPECT_OK(UndoLog::Discard(paths()));
+  EXPECT_THAT(NamesIn(workspace().store()), ElementsAre("lock", "thesis.txt", "version"));
+}
+
+TEST_F(UndoGarbageStore, ALockThatCannotBeOpenedIsNoOtherSandglass) {
+  StartWith(test::SmallTree);
+  CloseLog();
+  ASSERT_EQ(::unlink((workspace().store() + "/lock").c_str()), 0);
+  TreeBuilder(workspace().store()).Dir("lock");
+  const Status discarded = UndoLog::Discard(paths());
+  ASSERT_FALSE(discarded.ok());
+  EXPECT_NE(discarded.error().code(), Code::kLocked);
+}
+
 TEST_F(UndoGarbageStore, DiscardFollowsNoSymlinkOutOfTheStore) {
   StartWith(test::SmallTree);
   InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "x")); });
@@ -230,6 +271,46 @@ TEST_F(UndoGarbageStore, DiscardFollowsNoSymlinkOutOfTheStore) {
   TreeBuilder(workspace().store()).Symlink("steps/link", "../../project");
   EXPECT_OK(UndoLog::Discard(paths()));
   ExpectTree(after);
+}
+
+TEST_F(UndoGarbageStore, AFolderOfAnchorsThatLeadsOutOfTheStoreIsDamage) {
+  StartWith(test::SmallTree);
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("small.txt")); });
+  const std::string folder = StepFolder(workspace(), step) + "/anchors/0";
+  struct stat st{};
+  if (::stat(folder.c_str(), &st) != 0) GTEST_SKIP() << "nothing is anchored here";
+  CloseLog();
+  const std::string outside = workspace().store() + "/../outside";
+  ASSERT_EQ(::rename(folder.c_str(), outside.c_str()), 0);
+  ASSERT_EQ(::symlink(outside.c_str(), folder.c_str()), 0);
+  OpenLog();
+  const TreeSnapshot after = Snapshot();
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+  EXPECT_CODE(log().Restore(step, std::vector<std::string>{"small.txt"}), Code::kCorrupt);
+  EXPECT_FALSE(log().Rollback(1, Force::kYes).ok() && Content("small.txt") == "hello world");
+  EXPECT_THAT(NamesIn(outside), ElementsAre("0"));
+}
+
+TEST_F(UndoGarbageStore, NoFileOfAStepIsFollowedOutOfTheStore) {
+  StartWith(test::SmallTree);
+  const StepId step = InStep(
+      [&] { EXPECT_OK(ops().WriteAt("small.txt", 0, "J", WriteVisibility::kAnnounced)); });
+  log().WaitForBackground();
+  CloseLog();
+  const TreeBuilder folder(StepFolder(workspace(), step));
+  const std::string packz = StepFolder(workspace(), step) + "/packz";
+  struct stat st{};
+  if (::stat(packz.c_str(), &st) == 0) {
+    ASSERT_EQ(::rename(packz.c_str(), (workspace().store() + "/../packz").c_str()), 0);
+    folder.Symlink("packz", "../../../packz");
+  } else {
+    ASSERT_EQ(::rename((StepFolder(workspace(), step) + "/pack").c_str(),
+                       (workspace().store() + "/../pack").c_str()),
+              0);
+    folder.Symlink("pack", "../../../pack");
+  }
+  OpenLog();
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
 }
 
 }  // namespace

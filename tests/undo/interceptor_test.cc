@@ -910,5 +910,64 @@ TEST_F(UndoInterceptor, StepsWithoutChangesAreShownButDoNotCount) {
   EXPECT_THAT(report.steps, ElementsAre(StepId{3}, StepId{2}, StepId{1}));
 }
 
+// A file below `depth` folders, opened by a name at the top that is gone by now: only a search finds the one that is left.
+Fd OpenByALostName(const TempWorkspace& workspace, int depth) {
+  workspace.WriteFile("top", "original");
+  Fd dir(::open(workspace.project().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd root(::openat(dir.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int i = 0; i < depth; ++i) {
+    EXPECT_EQ(::mkdirat(dir.get(), "d", 0755), 0);
+    dir = Fd(::openat(dir.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  Fd file(::openat(root.get(), "top", O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(::linkat(root.get(), "top", dir.get(), "deep", 0), 0);
+  EXPECT_EQ(::unlinkat(root.get(), "top", 0), 0);
+  return file;
+}
+
+TEST_F(UndoInterceptor, AFileBelowSevenHundredFoldersIsFoundWithoutItsPath) {
+  const Fd file = OpenByALostName(workspace(), 700);
+  OpenLog();
+  ASSERT_OK(log().OpenStep({}));
+  {
+    auto ticket = log().interceptor().BeginContent({file.get()}, ContentChange::Whole());
+    ASSERT_OK(ticket);
+    ASSERT_EQ(::pwrite(file.get(), "CHANGED!", 8, 0), 8);
+    EXPECT_OK(ticket->Commit(Outcome::Done()));
+    auto chmod = log().interceptor().BeginMetadata({file.get()});
+    ASSERT_OK(chmod);
+    ASSERT_EQ(::fchmod(file.get(), 0600), 0);
+    EXPECT_OK(chmod->Commit(Outcome::Done()));
+  }
+  struct stat before{};
+  EXPECT_OK(log().CloseStep());
+  RollBack();
+  ASSERT_EQ(::fstat(file.get(), &before), 0);
+  EXPECT_EQ(before.st_mode & 0777, 0644u);
+  char text[9] = {};
+  EXPECT_EQ(::pread(file.get(), text, 8, 0), 8);
+  EXPECT_STREQ(text, "original");
+}
+
+TEST_F(UndoInterceptor, WhatMayHaveANameInAFolderThatCannotBeSearchedIsRefused) {
+  GiveToOrdinaryUser(workspace());
+  RunForked(
+      [&] {
+        const Fd file = OpenByALostName(workspace(), 2);
+        OpenLog();
+        ASSERT_EQ(::chmod(workspace().Path("d").c_str(), 0000), 0);
+        ASSERT_OK(log().OpenStep({}));
+        EXPECT_CODE(log().interceptor().BeginContent({file.get()}, ContentChange::Whole()),
+                    Code::kUnsupported);
+        EXPECT_CODE(log().interceptor().BeginMetadata({file.get()}), Code::kUnsupported);
+        EXPECT_CODE(log().interceptor().BeginLink({file.get()}, {{ops().root_fd(), ""}, "again"}),
+                    Code::kUnsupported);
+        ASSERT_EQ(::chmod(workspace().Path("d").c_str(), 0755), 0);
+        EXPECT_OK(log().interceptor().BeginContent({file.get()}, ContentChange::Whole()));
+        CloseLog();
+      },
+      Who::kOrdinaryUser);
+}
+
 }  // namespace
 }  // namespace sandglass::undo

@@ -5,9 +5,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/io.h"
 #include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
@@ -268,6 +272,163 @@ TEST_F(UndoRestore, AnEditInTheWayIsAConflictAndForceKeepsItUndoable) {
   RollBack();
   EXPECT_EQ(Content("small.txt"), "a person's")
       << "a restore is a step: even a forced one loses nothing";
+}
+
+TEST_F(UndoRestore, WhatTheOpenAmbientStepDidIsNobodysEdit) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  EXPECT_OK(ops().WriteAt("small.txt", 0, "ambient", WriteVisibility::kUnseen));
+  ASSERT_TRUE(log().open_step().has_value());
+  EXPECT_OK(Restore(step, {"small.txt"}));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "ambient");
+}
+
+TEST_F(UndoRestore, WhatTheOpenAmbientStepMovedIsFollowedByForceToo) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  EXPECT_OK(ops().Rename("small.txt", "moved.txt"));
+  EXPECT_OK(ops().WriteNew("small.txt", "another one"));
+  EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_EQ(Content("moved.txt"), "changed");
+}
+
+TEST_F(UndoRestore, ADenialIsReportedAsOneAndTakesTheRestoreBack) {
+  options_.safeguards.overwrite_bytes = 1;
+  options_.safeguards.truncate_bytes = 1;
+  ScriptedHandler allow(Decision::kAllow), deny(Decision::kDeny);
+  options_.safeguard_handler = &allow;
+  OpenLog();
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Unlink("medium.txt"));
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+  });
+  options_.safeguard_handler = &deny;
+  OpenLog();
+  const TreeSnapshot after = Snapshot();
+  EXPECT_CODE(Restore(step, {"medium.txt", "small.txt"}), Code::kDenied);
+  EXPECT_THAT(deny.kinds(), SizeIs(1));
+  EXPECT_FALSE(log().open_step().has_value());
+  ExpectTree(after);
+}
+
+// Writes a file at the first edit that it hears of, as a world would that goes on meanwhile.
+class WritingObserver final : public UndoObserver {
+ public:
+  void OnExternalModification(const Barrier&) override {
+    if (ops != nullptr) EXPECT_OK(std::exchange(ops, nullptr)->WriteNew("meanwhile.txt", "kept"));
+  }
+  ProjectOps* ops = nullptr;
+};
+
+TEST_F(UndoRestore, ADenialLeavesTheAmbientStepAloneThatOpenedMeanwhile) {
+  ScriptedHandler deny(Decision::kDeny);
+  WritingObserver observer;
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Unlink("medium.txt"));
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    EXPECT_OK(ops().Unlink("run.sh"));
+    EXPECT_OK(ops().WriteNew("new.txt", "new"));
+  });
+  options_.safeguards.truncate_bytes = 1;
+  options_.safeguard_handler = &deny;
+  options_.observer = &observer;
+  OpenLog();
+  workspace().WriteFile("new.txt", "a person's");
+  observer.ops = &ops();
+  // The edit is noticed when the denied step is taken back; the observer hears of it right after that.
+  EXPECT_CODE(Restore(step, {"medium.txt", "new.txt", "small.txt"}, Force::kYes), Code::kDenied);
+  EXPECT_EQ(Content("meanwhile.txt"), "kept");
+  EXPECT_TRUE(log().open_step().has_value());
+  EXPECT_EQ(Content("new.txt"), "a person's");
+}
+
+TEST_F(UndoRestore, FilesThatExchangedTheirNamesComeBackBoth) {
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Rename("small.txt", "medium.txt", RenameMode::kExchange));
+    EXPECT_OK(ops().WriteAt("medium.txt", 0, "J", WriteVisibility::kAnnounced));
+    EXPECT_OK(ops().Overwrite("small.txt", "was medium"));
+  });
+  const TreeSnapshot after = Snapshot();
+  EXPECT_OK(Restore(step, {"medium.txt", "small.txt"}));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_EQ(Content("medium.txt"), std::string(4096, 'x'));
+  EXPECT_THAT(NamesIn(StepFolder(workspace(), Steps().back().id)), Not(Contains("aside")));
+  RollBack();
+  ExpectTree(after);
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoRestore, AFolderAndWhereItWentAreRestoredTogether) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Rename("src", "lib"));
+    EXPECT_OK(ops().Overwrite("lib/main.rs", "changed"));
+  });
+  EXPECT_OK(Restore(step, {"src", "lib"}));
+  EXPECT_EQ(Content("src/main.rs"), "fn main() {}");
+  EXPECT_EQ(Content("src/components/app.rs"), "pub struct App;");
+  EXPECT_FALSE(workspace().Exists("lib"));
+}
+
+TEST_F(UndoRestore, ASparseFileComesBackSparse) {
+  constexpr uint64_t kSize = 64 << 20;
+  const std::string path = workspace().Path("small.txt");
+  ASSERT_EQ(::truncate(path.c_str(), kSize), 0);
+  CloseLog();
+  OpenLog();
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  EXPECT_OK(Restore(step, {"small.txt"}));
+  EXPECT_EQ(FileSize(path), kSize);
+  EXPECT_TRUE(Content("small.txt").starts_with("hello world"));
+  EXPECT_LT(static_cast<uint64_t>(StatOf("small.txt").st_blocks) * 512, kSize / 16);
+}
+
+TEST_F(UndoRestore, ASocketIsRecordedAsASocket) {
+  EXPECT_OK(ops().Mknod("s", NodeType::kSocket, 0600));
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("s")); });
+  EXPECT_OK(Restore(step, {"s"}));
+  EXPECT_TRUE(S_ISSOCK(StatOf("s").st_mode));
+  const StoreReader reader = Must(StoreReader::Open(paths()));
+  EXPECT_THAT(Must(reader.Show(Steps().back().id)), HasSubstr("\"socket\""));
+}
+
+// A sanitizer keeps what was freed for a while, and its own notes.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kMemoryIsOurs = false;
+#else
+constexpr bool kMemoryIsOurs = true;
+#endif
+
+// The most memory that this process held meanwhile, beyond what it held before.
+uint64_t PeakSince(const std::function<void()>& body) {
+  const auto read = [](std::string_view what) -> uint64_t {
+    const Fd proc(::open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::string status = Must(ReadFileAt(proc.get(), "status", 64 << 10));
+    return std::strtoull(status.c_str() + status.find(what) + what.size(), nullptr, 10) << 10;
+  };
+  const Fd refs(::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC));
+  if (::write(refs.get(), "5", 1) != 1) return 0;
+  const uint64_t before = read("VmRSS:");
+  body();
+  const uint64_t peak = read("VmHWM:");
+  return peak > before ? peak - before : 0;
+}
+
+TEST_F(UndoRestore, ContentsAreHeldOneAtATime) {
+  constexpr size_t kBytes = 8 << 20;
+  std::vector<std::string> names;
+  for (int i = 0; i < 16; ++i) {
+    names.push_back(fmt::format("large{}", i));
+    EXPECT_OK(ops().WriteNew(names.back(), Noise(kBytes, static_cast<uint64_t>(i) + 1)));
+  }
+  const StepId step = InStep([&] {
+    for (const std::string& name : names) EXPECT_OK(ops().Unlink(name));
+  });
+  const uint64_t peak = PeakSince([&] { EXPECT_OK(Restore(step, names)); });
+  if (kMemoryIsOurs) EXPECT_LT(peak, 6 * kBytes);
+  EXPECT_EQ(Content("large7"), Noise(kBytes, 8));
 }
 
 TEST_F(UndoRestore, AFolderThatCameFromElsewhereGoesWithAllThatCameAlong) {
