@@ -67,7 +67,7 @@ const std::string_view kIntroduction =
     "recorded and undoes it.\n\n"
     "It does not record by itself yet: there is no command that runs something in a world. Today "
     "steps come from programs that use "
-    "the undo library (libsandglass); commands that make steps arrive with worlds.";
+    "the undo library (libsandglass_undo); commands that make steps arrive with worlds.";
 
 std::string OptionText(const Option& option) {
   std::string out = option.letter != '\0' ? fmt::format("-{}, ", option.letter) : "";

@@ -63,9 +63,10 @@ constinit const Command kHistoryCommand{
     .description =
         "Lists every step that the store holds: its number, when it ended, its kind, what it "
         "changed and the command "
-        "that it stands for. A line with a dash is an edit that no step made: undo does not cross "
-        "it without --force. "
-        "Steps marked UNPROTECTED were not recorded in full and cannot be undone.\n\n"
+        "that it stands for. A line with a dash is an edit that no step made: without "
+        "--force, undo does not take back the step before it if that step touched an edited path. "
+        "Steps marked UNPROTECTED were not recorded in full: they cannot be undone exactly, and "
+        "only with --force.\n\n"
         "Works while another process uses the store.",
     .options = kOptions,
     .operands = {},

@@ -288,6 +288,24 @@ TEST_F(SandglassProgram, AConflictTouchesNothingAndHasItsOwnExitCode) {
   EXPECT_TREE_EQ(before, workspace_.Snapshot());
 }
 
+TEST_F(SandglassProgram, UndoOfAnIncompleteStepSaysWhatToDoNext) {
+  undo::UndoOptions options;
+  options.limits.max_step_copied_bytes = 1;
+  options.on_oversize = undo::OversizePolicy::kUnprotected;
+  {
+    auto log = Must(undo::UndoLog::Open(Paths(), options));
+    ProjectOps ops(*log, workspace_.project());
+    Must(log->OpenStep({.label = "too much"}));
+    Must(ops.WriteAt("notes.txt", 0, "F", undo::WriteVisibility::kAnnounced));
+    Must(ops.WriteNew("new.txt", "new"));
+    Must(log->CloseStep());
+  }
+  const Ended run = Sandglass({"undo"});
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.err, HasSubstr("undo --force"));
+  EXPECT_THAT(Sandglass({"show", "1"}).out, HasSubstr("only with --force"));
+}
+
 TEST_F(SandglassProgram, WhatForceReplacesCanBeBroughtBack) {
   ChangeNotes();
   workspace_.WriteFile("notes.txt", "mine\n");

@@ -24,7 +24,8 @@ std::string Heading(const undo::StepInfo& step) {
   out += fmt::format("{}; the store copied {} and retains {}\n", CountsText(step.counts),
                      PrintableSize(step.copied_bytes), PrintableSize(step.retained_bytes));
   if (step.protection != undo::Protection::kFull)
-    out += "UNPROTECTED: it was not recorded in full and cannot be undone\n";
+    out += "UNPROTECTED: it was not recorded in full; it cannot be undone exactly, and only with "
+           "--force\n";
   return out;
 }
 

@@ -1,4 +1,6 @@
 // sandglass undo: takes the newest steps back.
+#include <string>
+
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -14,6 +16,17 @@ constexpr Operand kOperands[] = {
     {"N", ValueKind::kCount, Arity::kOptional, "how many steps; default: 1"}};
 constexpr RewindWords kWords{"undone", "would be undone"};
 
+// The library says what is wrong; what a person can do about it are words of this program.
+Error WithNextStep(const Error& error) {
+  const bool incomplete = error.code() == Code::kUnprotected || error.code() == Code::kCorrupt;
+  if (!incomplete) return error;
+  return Error(error.code(),
+               error.message() +
+                   "\nundo --force takes back what was kept and leaves the rest as it is; restore "
+                   "brings back single paths",
+               error.sys_errno());
+}
+
 Status Run(const Arguments& arguments, Console& console) {
   const uint32_t count = arguments.Count(0, 1);
   TRY_ASSIGN(auto log, OpenLog(arguments, console));
@@ -26,7 +39,7 @@ Status Run(const Arguments& arguments, Console& console) {
   auto report = log->Rollback(count, force);
   if (!report.ok()) {
     ExplainRefusal(log->PlanRollback(count), console);
-    return report.error();
+    return WithNextStep(report.error());
   }
   PrintRewind(*report, log->recovery(), kWords, console);
   return Ok();
@@ -40,7 +53,7 @@ constinit const Command kUndoCommand{
     .description =
         "Brings the project back to what it was before the newest N steps that changed something: "
         "contents, names, links, "
-        "modes, owners, times, extended attributes. Steps without changes in between go along and "
+        "modes, owners, modification times, extended attributes. Steps without changes in between go along and "
         "do not count.\n\n"
         "If someone changed a path since, nothing is touched and the exit code is 3; the message "
         "names the paths. "

@@ -510,8 +510,11 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
     if (!writer.IsBorn(object.id)) {
       const bool truncates =
           change.kind == ContentChange::Kind::kTruncate && change.offset < object.stat.size;
-      again.question = truncates ? log_.safeguards().OnTruncate(*path, object.stat.size)
-                                 : log_.safeguards().OnOverwrite(*path, object.stat.size);
+      const bool grows = change.kind == ContentChange::Kind::kTruncate && !truncates;
+      if (truncates)
+        again.question = log_.safeguards().OnTruncate(*path, object.stat.size);
+      else if (!grows)  // growing loses nothing
+        again.question = log_.safeguards().OnOverwrite(*path, object.stat.size);
       if (again.question) return Retrying();
     }
     if (change.kind == ContentChange::Kind::kTruncate && change.offset == 0 &&

@@ -584,8 +584,10 @@ Status LogCore::RedoNewest(Force force, RewindReport& report) {
 Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
   LifecycleLock lock(*this);
   TRY(SettleForRewind());
-  if (count == 0 || redo_.size() < count)
-    return Error(Code::kNotFound, "there are fewer steps to redo than that");
+  if (count == 0) return Error(Code::kInvalid, "how many steps to redo? At least 1");
+  if (redo_.size() < count)
+    return Error(Code::kNotFound, redo_.empty() ? "there is nothing to redo"
+                                                : "there are fewer steps to redo than that");
   RewindReport report;
   LaterSteps later;
   std::vector<Barrier> barriers = barriers_;

@@ -177,6 +177,8 @@ TEST_F(UndoRedo, MoreStepsThanThereAreIsNotFoundAndTouchesNothing) {
   EXPECT_CODE(log().Rollback(2), Code::kNotFound);
   EXPECT_CODE(log().Redo(1), Code::kNotFound);
   EXPECT_CODE(log().Rollback(0), Code::kInvalid);
+  EXPECT_CODE(log().Redo(0), Code::kInvalid);
+  EXPECT_CODE(log().PlanRedo(0), Code::kInvalid);
   ExpectTree(after);
 }
 

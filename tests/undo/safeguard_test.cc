@@ -204,6 +204,16 @@ TEST_F(UndoSafeguard, SG_05_TruncatingALargeFileAsks) {
               ElementsAre(SafeguardKind::kTruncateLarge, SafeguardKind::kTruncateLarge));
 }
 
+TEST_F(UndoSafeguard, SG_05_MakingALargeFileLongerAsksNothing) {
+  ScriptedHandler handler(Decision::kDeny);
+  options_.safeguard_handler = &handler;
+  options_.safeguards.overwrite_bytes = 100'000;
+  options_.safeguards.truncate_bytes = 100'000;
+  StartWith(test::SmallTree);
+  InStep([&] { EXPECT_OK(ops().TruncateTo("large.bin", 2'000'000)); });
+  EXPECT_THAT(handler.questions(), IsEmpty());
+}
+
 TEST_F(UndoSafeguard, SG_05_AFileBornInTheStepMayBeOverwritten) {
   ScriptedHandler handler(Decision::kDeny);
   options_.safeguard_handler = &handler;
