@@ -15,10 +15,11 @@ help: ## this list
 bootstrap: ## install missing Debian packages (every other target does this first)
 	@tools/bootstrap
 
-# $(call build,PRESET): configure and build. Configuring again costs nothing when nothing changed.
+# $(call build,PRESET,TARGETS): configure and build; without targets, everything. Configuring again costs nothing when
+# nothing changed.
 define build
 @cmake --preset $(1) --log-level=WARNING >/dev/null
-@cmake --build build/$(1) --parallel $(JOBS)
+@cmake --build build/$(1) --parallel $(JOBS) $(if $(2),--target $(2))
 endef
 
 .PHONY: demo
@@ -27,7 +28,7 @@ demo: build ## delete a tree through the undo library and bring it back
 
 .PHONY: build
 build: bootstrap ## release build: build/sandglass and the libraries in build/lib
-	$(call build,release)
+	$(call build,release,sandglass sandglass_demo sandglass_undo)
 	@ln -sfn release/lib build/lib
 	@if [ -e build/release/bin/sandglass ]; then ln -sf release/bin/sandglass build/sandglass; fi
 
@@ -40,7 +41,8 @@ test-all: bootstrap ## test, and the full model and crash runs, mutants, sanitiz
 	@$(PYTHON) tools/make_test.py --jobs $(JOBS) --all
 
 .PHONY: bench
-bench: build ## benchmarks on ext4 as ratios to the same work done plainly
+bench: bootstrap ## benchmarks on ext4 as ratios to the same work done plainly
+	$(call build,release,undo_bench)
 	@$(PYTHON) tools/bench.py
 	@tools/bench_compare
 
