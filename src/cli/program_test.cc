@@ -329,6 +329,18 @@ TEST_F(SandglassProgram, RestoreBringsSinglePathsBackAndIsAStep) {
   EXPECT_FALSE(workspace_.Exists("src"));
 }
 
+TEST_F(SandglassProgram, ADryRunOfARestoreSaysWhatWouldChangeAndTouchesNothing) {
+  ChangeNotes();
+  DeleteSources();
+  const auto before = workspace_.Snapshot();
+  const Ended run = Sandglass({"restore", "--dry-run", "1", "notes.txt", "src/main.cc"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("would be made"));
+  EXPECT_THAT(run.out, HasSubstr("modified  notes.txt"));
+  EXPECT_THAT(run.out, HasSubstr("created   src/main.cc"));
+  EXPECT_TREE_EQ(before, workspace_.Snapshot());
+}
+
 TEST_F(SandglassProgram, RestoreRefusesToGoOverAnEdit) {
   ChangeNotes();
   workspace_.WriteFile("notes.txt", "mine\n");

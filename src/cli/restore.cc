@@ -12,8 +12,8 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kForceOption, kProjectOption, kStoreOption, kJsonOption,
-                               kHelpOption};
+constexpr Option kOptions[] = {kForceOption, kDryRunOption, kProjectOption,
+                               kStoreOption, kJsonOption,   kHelpOption};
 constexpr Operand kOperands[] = {
     {"STEP", ValueKind::kStep, Arity::kOne, "the step's number, as history shows it"},
     {"PATH", ValueKind::kPath, Arity::kOneOrMore, "a file or folder, relative to the project"},
@@ -24,6 +24,11 @@ Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(auto log, OpenLog(arguments, console));
   const undo::Force force = arguments.Has(kForceOption.name) ? undo::Force::kYes : undo::Force::kNo;
   const auto paths = std::span(arguments.operands()).subspan(1);
+  if (arguments.Has(kDryRunOption.name)) {
+    TRY_ASSIGN(auto plan, log->PlanRestore(arguments.Step(0), paths));
+    PrintPlan(plan, log->recovery(), kWords, console);
+    return Ok();
+  }
   TRY_ASSIGN(auto report, log->Restore(arguments.Step(0), paths, force));
   PrintRewind(report, log->recovery(), kWords, console);
   return Ok();

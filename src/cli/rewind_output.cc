@@ -17,6 +17,7 @@ Json ReportToJson(const undo::RewindReport& report, const undo::RecoveryReport& 
 }
 
 std::string Heading(const undo::RewindReport& report, std::string_view verb) {
+  if (report.steps.empty()) return fmt::format("a new step {}\n", verb);
   return fmt::format("{} {}: {}\n", report.steps.size() == 1 ? "step" : "steps",
                      StepsText(report.steps), verb);
 }

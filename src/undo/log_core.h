@@ -94,6 +94,8 @@ class LogCore {
   uint32_t RedoDepth() EXCLUDES(lifecycle_);
   Result<RewindReport> Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
                                Force force) EXCLUDES(lifecycle_);
+  Result<RewindReport> PlanRestore(StepId step, std::span<const std::string> paths)
+      EXCLUDES(lifecycle_);
   Status NoteExternalModification(std::span<const std::string> paths) EXCLUDES(lifecycle_);
   Result<std::vector<HistoryEntry>> History() EXCLUDES(lifecycle_);
   const RecoveryReport& recovery() const { return recovery_; }

@@ -68,7 +68,6 @@ class Identifier {
   Result<ObjectId> OfFd(int fd) const;
   Result<ObjectId> OfName(int dir_fd, const char* name) const;
   bool has_handles() const { return has_handles_; }
-  uint64_t file_system_uuid() const { return salt_; }
 
  private:
   Result<ObjectId> Compute(int dir_fd, const char* name, int flags) const;

@@ -320,6 +320,40 @@ Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
   return RestorePlan{std::move(past), std::move(wanted), Fd()};
 }
 
+// What making `path` so would change; nullopt: nothing that a summary shows.
+static std::optional<Change> PlannedChange(const std::string& path, const PastState& want,
+                                           const std::optional<FileStat>& now) {
+  const bool present = want.kind == PastState::Kind::kPresent;
+  const auto size = [](uint32_t mode, uint64_t bytes) { return S_ISREG(mode) ? bytes : 0; };
+  Change change{.kind = ChangeKind::kModified, .path = path, .old_path = {}};
+  if (now) change.old_size = size(now->mode, now->size);
+  if (present) change.new_size = size(want.meta.mode, want.meta.size);
+  if (!now && !present) return std::nullopt;
+  if (!now) {
+    change.kind = ChangeKind::kCreated;
+  } else if (!present) {
+    change.kind = ChangeKind::kDeleted;
+  } else {
+    const Metadata& meta = want.meta;
+    const bool same_owner = now->mode == meta.mode && now->uid == meta.uid && now->gid == meta.gid;
+    const bool same_content = now->size == meta.size && now->mtime_ns == meta.mtime_ns;
+    if (same_owner && (same_content || now->IsDirectory())) return std::nullopt;
+  }
+  return change;
+}
+
+Result<RewindReport> LogCore::PlanRestore(StepId step, std::span<const std::string> paths) {
+  LifecycleLock lock(*this);
+  RewindReport report;
+  TRY_ASSIGN(RestorePlan plan, PlanRestoreLocked(step, paths, report));
+  Looker looker(*place_);
+  for (const auto& [path, want] : plan.wanted) {
+    if (auto change = PlannedChange(path, want, looker.Stat(path)))
+      report.changes.push_back(std::move(*change));
+  }
+  return report;
+}
+
 // All under one lock: what happened before is in a closed step, and nothing gets in between the look at it and the new step.
 Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const std::string> paths,
                                                    Force force, RewindReport& report) {

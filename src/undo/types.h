@@ -84,7 +84,7 @@ struct Conflict {
   std::string detail;
 };
 
-// What a rollback, redo, restore or recovery did, or with kDryRun would do.
+// What a rollback, redo, restore or recovery did, or by plan would do.
 struct RewindReport {
   std::vector<StepId> steps;        // in the order they were taken back (or redone)
   std::vector<Change> changes;      // as seen by the project: what the rewind itself changed
@@ -97,12 +97,12 @@ struct RewindReport {
 struct RecoveryReport {
   bool recovered = false;  // an interrupted step was rolled back or an ambient one promoted
   std::optional<StepId> step;
-  bool interrupted_rewind = false;  // a killed rollback, redo or restore was undone
+  // A killed rollback or redo was undone; one over several steps is completed.
+  bool interrupted_rewind = false;
   RewindReport rewind;
 };
 
 enum class Force : uint8_t { kNo, kYes };
-enum class DryRun : uint8_t { kNo, kYes };
 
 enum class SymlinkPolicy : uint8_t { kIgnore, kReadOnly, kReadWrite };
 enum class ExternalPolicy : uint8_t { kBarrier, kWarn };

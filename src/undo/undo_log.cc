@@ -583,6 +583,9 @@ Result<RewindReport> UndoLog::Restore(StepId step, std::span<const std::string> 
                                       Force force) {
   return core_->Restore(*this, step, paths, force);
 }
+Result<RewindReport> UndoLog::PlanRestore(StepId step, std::span<const std::string> paths) const {
+  return core_->PlanRestore(step, paths);
+}
 Status UndoLog::NoteExternalModification(std::span<const std::string> paths) {
   return core_->NoteExternalModification(paths);
 }

@@ -82,6 +82,8 @@ class UndoLog {
   // Brings single paths (folders with all below) back to what they were before `step`, as a new step of kind api.
   Result<RewindReport> Restore(StepId step, std::span<const std::string> paths,
                                Force force = Force::kNo);
+  // Dry run: by size, type, owner, mode and modification time; `steps` stays empty, for there is none yet.
+  Result<RewindReport> PlanRestore(StepId step, std::span<const std::string> paths) const;
 
   // A watcher saw an edit that no bridge made. No paths: it lost track, so everything may have changed.
   Status NoteExternalModification(std::span<const std::string> paths);
