@@ -1,5 +1,5 @@
-// LogCore: the inside of UndoLog. Split over files by task: undo_log.cc (lifecycle of steps), rewinds.cc (rollback, redo, abort,
-// recovery), restore.cc (single paths), keeping_house.cc (eviction, compression, clean-up).
+// LogCore: the inside of UndoLog. Split over files by task: undo_log.cc (lifecycle of steps), rewinds.cc (taking one step back, abort),
+// travel.cc (rollback and redo), recovery.cc, restore.cc (single paths), keeping_house.cc (eviction, compression, clean-up).
 //
 // Locks, outermost first (docs/locks.md): lifecycle_ > the gate > key locks > leaf mutexes.
 #pragma once
@@ -148,6 +148,12 @@ class LogCore {
   Status RecoverStep() REQUIRES(lifecycle_);
   Status PromoteInterruptedAmbient(const StepView& view) REQUIRES(lifecycle_);
   Result<std::unordered_set<ObjectId>> LateChanges(const StepView& view) REQUIRES(lifecycle_);
+  enum class Way : uint8_t { kBack, kForth };  // rollback, redo
+  // What is crossed that way.
+  std::vector<StepRow>& RowsOf(Way way) REQUIRES(lifecycle_) {
+    return way == Way::kBack ? steps_ : redo_;
+  }
+  int FolderOf(Way way) const { return way == Way::kBack ? frame_->steps() : frame_->redo(); }
   enum class SpareRedo : uint8_t { kNo, kYes };
   // A step on disk, opened to be taken back.
   struct Source {
@@ -171,8 +177,10 @@ class LogCore {
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
   Result<RewindReport> Travel(size_t target, Force force) REQUIRES(lifecycle_);
   Status ResumeTravel() REQUIRES(lifecycle_);
-  Status RollbackNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
-  Status RedoNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
+  Status CrossNewest(Way way, Force force, RewindReport& report) REQUIRES(lifecycle_);
+  Result<RewindReport> Plan(Way way, size_t count) REQUIRES(lifecycle_);
+  Status CheckRedoCount(uint32_t count) const REQUIRES(lifecycle_);
+  Status Promote(Way way, StepRow reversal, RewindReport& report) REQUIRES(lifecycle_);
   bool IsReadable(const StepRow& row) REQUIRES(lifecycle_);
   // The newest step, which cannot be read, leaves the history.
   Status SetNewestAside(RewindReport& report) REQUIRES(lifecycle_);
@@ -180,7 +188,6 @@ class LogCore {
   Status FinishAbort() REQUIRES(lifecycle_);
   Status CheckSpace(const StepView& view, SpareRedo spare) REQUIRES(lifecycle_);
   Result<size_t> RowsToPop(uint32_t count) const REQUIRES(lifecycle_);
-  enum class Way : uint8_t { kBack, kForth };  // rollback, redo
   // A step that may have to be crossed back or forth, and what is in the way.
   struct Crossing {
     Way way;
@@ -189,13 +196,15 @@ class LogCore {
     const LaterSteps* later = nullptr;  // of a plan: what would be crossed before
   };
   std::vector<Conflict> Conflicts(const Crossing& crossing, StepFiles& files,
-                                  const std::vector<Barrier>& barriers) REQUIRES(lifecycle_);
+                                  const std::vector<Barrier>& barriers, AnchorCheck check)
+      REQUIRES(lifecycle_);
+  static Error Refusal(const Crossing& crossing, const std::vector<Conflict>& conflicts);
   static bool IsCrossed(const Barrier& barrier, const Crossing& crossing);
   bool Touches(const Crossing& crossing, const std::string& path) const;
   // What the crossing of a step will leave of the barriers; `older` is the step before it.
   std::vector<Barrier> BarriersBeyond(const Crossing& crossing, std::vector<Barrier> barriers,
                                       std::optional<StepId> older) const;
-  std::optional<StepId> OlderThan(size_t index) const REQUIRES(lifecycle_);
+  std::optional<StepId> OlderThan(Way way, size_t index) const REQUIRES(lifecycle_);
   Status SetBarriers(std::vector<Barrier> barriers) REQUIRES(lifecycle_);
   Status SaveBarriers() REQUIRES(lifecycle_);
   Status DropBarriers(StepId after) REQUIRES(lifecycle_);

@@ -216,7 +216,7 @@ Result<std::optional<OpenObject>> Rewinder::Recorded(std::string_view path, Obje
 Status Rewinder::Undo(const MetaRecord& r, size_t index) {
   if (SkipsLink(r.meta.mode)) return Ok();
   if (r.names_only()) {
-    notes_[r.path];
+    notes_[r.path].look = LookLeftAlone(in_.view, r);
     return Ok();
   }
   if (ComesLast(r)) {
@@ -287,9 +287,20 @@ Status Rewinder::NoteSignatures() {
   Looker looker(place_);
   for (const auto& [path, note] : notes_.map()) {
     const auto found = note.object != kNoObject ? looker.Known(path, note.object) : looker.At(path);
-    if (found) TRY(NoteSignature(found->id, found->stat));
+    if (!found) continue;
+    TRY(CheckReturned(path, note, found->stat));
+    TRY(NoteSignature(found->id, found->stat));
   }
   return in_.objects.Flush();
+}
+
+Status Rewinder::CheckReturned(const std::string& path, const Note& note, const FileStat& stat) {
+  if (in_.recorder == nullptr || note.object == kNoObject || !note.look || note.look->Matches(stat))
+    return Ok();
+  if (in_.force == Force::kNo)
+    return Error(Code::kCorrupt, fmt::format("{}: {}", path, kAnchorChanged));
+  AddConflict(ConflictKind::kCorrupt, path, kAnchorChanged);
+  return Ok();
 }
 
 Status Rewind(const RewindInput& input, RewindReport& report) {

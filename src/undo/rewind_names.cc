@@ -64,6 +64,10 @@ Status Rewinder::TakeAway(const NameAt& at, Parent& parent, const std::string& n
                   [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
   }
   TRY(in_.recorder->Settle(seq, err));
+  return TakenAway(path, object, err);
+}
+
+Status Rewinder::TakenAway(const std::string& path, const OpenObject& object, int err) {
   if (object.stat.IsDirectory()) ForgetParents();
   if (err == ENOTEMPTY || err == EEXIST) {
     report_.kept.push_back(path);
@@ -104,14 +108,7 @@ Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::s
     err = Attempt(parent, &object,
                   [&] { return ::unlinkat(parent.object.fd.get(), name.c_str(), flags); });
   }
-  if (object.stat.IsDirectory()) ForgetParents();
-  if (err == ENOTEMPTY || err == EEXIST) {
-    report_.kept.push_back(path);
-    return Ok();
-  }
-  if (err != 0) return Error::FromErrno(err, fmt::format("remove {}", path));
-  notes_.Erase(path);
-  return NoteOtherNames(object);
+  return TakenAway(path, object, err);
 }
 
 Status Rewinder::Undo(const RemoveRecord& r) {
@@ -133,10 +130,10 @@ Status Rewinder::BringBack(const Lost& lost) {
     AddConflict(ConflictKind::kMissing, path, parent.error().message());
     return Ok();
   }
-  notes_[path];
+  Note& note = notes_[path];
   if (lost.kept == Kept::kAnchor && in_.recorder != nullptr) {
     // Most names are free, and the rename itself finds out.
-    TRY_ASSIGN(bool returned, ReturnAnchor(lost, **parent, name));
+    TRY_ASSIGN(bool returned, ReturnAnchor(lost, **parent, name, note));
     if (returned) return Ok();
   }
   TRY_ASSIGN(auto occupant, Occupant(**parent, name));
@@ -169,10 +166,10 @@ Status Rewinder::NoteOccupied(const std::string& path) {
 }
 
 Status Rewinder::ReturnToFreeName(const Lost& lost, Parent& parent, const std::string& name) {
-  TRY_ASSIGN(bool returned, ReturnAnchor(lost, parent, name));
+  const std::string path = JoinPath(lost.at.dir, lost.at.name);
+  TRY_ASSIGN(bool returned, ReturnAnchor(lost, parent, name, notes_[path]));
   if (returned) return Ok();
-  return Error(Code::kExists,
-               fmt::format("{} was taken again at once", JoinPath(lost.at.dir, lost.at.name)));
+  return Error(Code::kExists, fmt::format("{} was taken again at once", path));
 }
 
 static std::optional<std::string> FreeNameBeside(int dir_fd, const std::string& name) {
@@ -213,10 +210,10 @@ Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& n
   return Ok();
 }
 
-Result<bool> Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name) {
+Result<bool> Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name,
+                                    Note& note) {
   TRY_ASSIGN(int anchors, in_.files.Anchors());
   AnchorName anchor(lost.anchor);
-  const std::string path = JoinPath(lost.at.dir, lost.at.name);
   const ObjectId object = in_.objects.Current(lost.object);
   if (lost.nlink == 1) {
     looked_at_.insert(object);
@@ -235,15 +232,17 @@ Result<bool> Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std:
   if (seq) TRY(in_.recorder->Settle(*seq, err));
   if (err == EEXIST) return false;
   if (err == ENOENT) {
-    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
+    AddConflict(ConflictKind::kCorrupt, JoinPath(lost.at.dir, lost.at.name), kAnchorMissing);
     return true;
   }
   if (err == EXDEV) {  // the store has moved behind another mount since
     TRY(CopyAnchor(lost, parent, name));
     return true;
   }
-  if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
-  notes_[path].object = object;
+  if (err != 0) {
+    return Error::FromErrno(err, fmt::format("bring back {}", JoinPath(lost.at.dir, lost.at.name)));
+  }
+  note.object = object;
   return true;
 }
 
@@ -436,7 +435,7 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
   AnchorName kept(r.anchor);
   const auto old = StatAt(anchors, kept.c_str());
   if (!old.ok()) {
-    AddConflict(ConflictKind::kCorrupt, path, "what was kept of it is missing from the store");
+    AddConflict(ConflictKind::kCorrupt, path, kAnchorMissing);
     return Ok();
   }
   if (in_.recorder == nullptr) {

@@ -13,6 +13,7 @@
 #include "undo/link_index.h"
 #include "undo/passed_folders.h"
 #include "undo/rewind.h"
+#include "undo/verify.h"
 
 namespace sandglass::undo {
 
@@ -36,7 +37,8 @@ class Rewinder {
 
   // What is known about a path that the rewind touched.
   struct Note {
-    ObjectId object;  // if known
+    ObjectId object;               // if known: it came back from an anchor
+    std::optional<KeptLook> look;  // as it must look then
     std::optional<size_t> deferred_meta;
     std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
     uint32_t lifted_flags = 0;            // so are these
@@ -69,7 +71,7 @@ class Rewinder {
   };
   Status BringBack(const Lost& lost);
   // False: something has the name.
-  Result<bool> ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name);
+  Result<bool> ReturnAnchor(const Lost& lost, Parent& parent, const std::string& name, Note& note);
   Status ReturnToFreeName(const Lost& lost, Parent& parent, const std::string& name);
   Status NoteOccupied(const std::string& path);
   Status CopyAnchor(const Lost& lost, Parent& parent, const std::string& name);
@@ -79,6 +81,7 @@ class Rewinder {
                   const OpenObject& object);
   Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name,
                      const OpenObject& object);
+  Status TakenAway(const std::string& path, const OpenObject& object, int err);
   Status UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
                       const std::optional<OpenObject>& at_to);
   // Edits by other hands, told by the signature at the first look at an object: our own changes move its times afterwards.
@@ -106,6 +109,7 @@ class Rewinder {
   Status ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r);
   Status ApplyDeferred();
   Status NoteSignatures();
+  Status CheckReturned(const std::string& path, const Note& note, const FileStat& stat);
 
   // Opens a folder to us for the time of the rewind. What it was is noted, and put back by the end.
   void Lift(const OpenObject& folder, std::string_view path);

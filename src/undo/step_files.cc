@@ -16,7 +16,7 @@ namespace sandglass::undo {
 namespace {
 
 constexpr size_t kBlock = 64 << 10;
-constexpr uint32_t kAnchorsPerFolder = 128;
+constexpr uint32_t kAnchorsPerFolder = 32;
 
 bool AllZero(ByteView bytes) {
   return bytes.empty() ||

@@ -32,7 +32,7 @@ class BlobName {
   char text_[16];
 };
 
-// Where an anchor is below anchors/: folders of a hundred-odd names each, because adding to and searching a large folder is slow.
+// Where an anchor is below anchors/: folders of a few names each, because adding to and searching a larger one is slow.
 class AnchorName {
  public:
   explicit AnchorName(AnchorId anchor);

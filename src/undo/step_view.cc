@@ -236,7 +236,32 @@ void Count(ChangeKind kind, ChangeCounts& counts) {
   }
 }
 
+// What taking a change back does to the project.
+Change Inverse(Change change) {
+  std::swap(change.old_size, change.new_size);
+  switch (change.kind) {
+    case ChangeKind::kCreated:
+      change.kind = ChangeKind::kDeleted;
+      break;
+    case ChangeKind::kDeleted:
+      change.kind = ChangeKind::kCreated;
+      break;
+    case ChangeKind::kRenamed:
+      std::swap(change.path, change.old_path);
+      break;
+    case ChangeKind::kModified:
+      break;
+  }
+  return change;
+}
+
 }  // namespace
+
+std::vector<Change> StepView::InverseChanges() const {
+  std::vector<Change> changes = Changes();
+  for (Change& change : changes) change = Inverse(std::move(change));
+  return changes;
+}
 
 ChangeCounts CountsOf(const std::vector<Change>& changes) {
   ChangeCounts counts;

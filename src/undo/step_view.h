@@ -32,9 +32,9 @@ class PathMap {
   using Map = std::map<std::string, T, std::less<>>;
   using Taken = std::vector<std::pair<std::string, T>>;
   T& operator[](std::string_view path) {
-    auto found = map_.find(path);
-    if (found == map_.end()) found = map_.emplace(std::string(path), T{}).first;
-    return found->second;
+    auto at = map_.lower_bound(path);
+    if (at == map_.end() || at->first != path) at = map_.emplace_hint(at, std::string(path), T{});
+    return at->second;
   }
   bool contains(std::string_view path) const { return map_.find(path) != map_.end(); }
   T* Find(std::string_view path) {
@@ -114,6 +114,8 @@ class StepView {
   bool IsChanged(ObjectId object) const { return changed_.contains(object) || IsBorn(object); }
   // For people. Sizes after the step are known once it is closed.
   std::vector<Change> Changes() const;
+  // What taking the step back does to the project if nobody else has touched it.
+  std::vector<Change> InverseChanges() const;
   ChangeCounts Counts() const;
 
  private:

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/beneath.h"
 #include "base/rel_path.h"
@@ -60,7 +62,7 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
   if (!blobs.ok()) return damaged(blobs.error().message());
   Fd blob(::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
                    O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!blob.valid()) return damaged("what was kept of it is missing from the store");
+  if (!blob.valid()) return damaged(kAnchorMissing);
   auto stat = StatFd(blob.get());
   if (!stat.ok() || stat->size != r.file_size)
     return damaged("what was kept of it has another size");
@@ -71,6 +73,20 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
   return std::nullopt;
 }
 
+// The anchors that a step has, by listing their folders.
+class PresentAnchors {
+ public:
+  explicit PresentAnchors(int step_dir) {
+    ForEachAnchor(step_dir, [this](int, const char* name) {
+      slots_.insert(static_cast<uint32_t>(std::strtoul(name, nullptr, 10)));
+    });
+  }
+  bool Has(AnchorId anchor) const { return slots_.contains(anchor.value); }
+
+ private:
+  std::unordered_set<uint32_t> slots_;
+};
+
 // What objects looked like of which a step only changed names: their anchors must still look so.
 class Untouched {
  public:
@@ -78,17 +94,16 @@ class Untouched {
 
   // Records are shown in order, and an object's metadata comes before its anchor.
   void See(const MetaRecord& r) {
-    if (S_ISREG(r.meta.mode) && !view_.IsChanged(r.object))
-      looks_.try_emplace(r.object, r.meta.size, r.meta.mtime_ns);
+    if (const auto look = LookLeftAlone(view_, r)) looks_.try_emplace(r.object, *look);
   }
   bool StillLooksSo(ObjectId object, const FileStat& stat) const {
     const auto found = looks_.find(object);
-    return found == looks_.end() || found->second == std::pair{stat.size, stat.mtime_ns};
+    return found == looks_.end() || found->second.Matches(stat);
   }
 
  private:
   const StepView& view_;
-  std::unordered_map<ObjectId, std::pair<uint64_t, int64_t>> looks_;
+  std::unordered_map<ObjectId, KeptLook> looks_;
 };
 
 std::optional<Conflict> CheckAnchor(const std::string& path, AnchorId anchor, ObjectId object,
@@ -96,12 +111,9 @@ std::optional<Conflict> CheckAnchor(const std::string& path, AnchorId anchor, Ob
   auto anchors = files.Anchors();
   auto stat = anchors.ok() ? StatAt(*anchors, AnchorName(anchor).c_str())
                            : Result<FileStat>(anchors.error());
-  if (!stat.ok())
-    return Conflict{ConflictKind::kCorrupt, path, "what was kept of it is missing from the store"};
-  if (stat->nlink > 1) return std::nullopt;  // alive under another name, where it may have changed
-  if (!stat->IsRegular() || untouched.StillLooksSo(object, *stat)) return std::nullopt;
-  return Conflict{ConflictKind::kCorrupt, path,
-                  "what was kept of it has been changed in the store"};
+  if (!stat.ok()) return Conflict{ConflictKind::kCorrupt, path, kAnchorMissing};
+  if (untouched.StillLooksSo(object, *stat)) return std::nullopt;
+  return Conflict{ConflictKind::kCorrupt, path, kAnchorChanged};
 }
 
 // An anchor of the step: what has been kept of which object that lost the name `path`.
@@ -227,7 +239,13 @@ std::optional<std::string> LaterSteps::Back(std::string path) const {
   return at;
 }
 
-std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end) {
+std::optional<KeptLook> LookLeftAlone(const StepView& view, const MetaRecord& r) {
+  if (!S_ISREG(r.meta.mode) || view.IsChanged(r.object)) return std::nullopt;
+  return KeptLook{r.meta.size, r.meta.mtime_ns};
+}
+
+std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end,
+                                 AnchorCheck check) {
   std::vector<Conflict> conflicts;
   const auto note = [&](std::optional<Conflict> conflict) {
     if (conflict) conflicts.push_back(std::move(*conflict));
@@ -239,12 +257,15 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
   if (end == StepEnd::kClosed && !view.journal().Close().ok())
     note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing"});
   Untouched untouched(view);
+  std::optional<PresentAnchors> present;
+  if (check == AnchorCheck::kPresence) present.emplace(files.dir());
   view.journal().ForEach([&](const Record& record) {
     if (const auto* meta = std::get_if<MetaRecord>(&record)) {
-      untouched.See(*meta);
+      if (!present) untouched.See(*meta);
     } else if (const auto* content = std::get_if<ContentRecord>(&record)) {
       if (!view.IsDropped(*content)) note(CheckContent(*content, files));
     } else if (const auto anchor = AnchorOf(view, record)) {
+      if (present && present->Has(anchor->slot)) return;
       note(CheckAnchor(anchor->path, anchor->slot, anchor->object, untouched, files));
     }
   });

@@ -35,7 +35,26 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
 
 // What the step kept and can no longer give back: missing files, failed checksums.
 enum class StepEnd : uint8_t { kClosed, kInterrupted };
-std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end);
+// A rewind compares what an anchor looks like when it has brought it back, for it has to look then anyway, and turns back if it must.
+// Before that it is enough to know that all of them are there.
+enum class AnchorCheck : uint8_t { kPresence, kLooks };
+std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end,
+                                 AnchorCheck check = AnchorCheck::kLooks);
+
+// What a step's journal says about the looks of an object that it only took a name from. As long as the step keeps it alive alone, nothing
+// but damage can change them.
+struct KeptLook {
+  uint64_t size;
+  int64_t mtime_ns;
+  bool Matches(const FileStat& stat) const {
+    if (!stat.IsRegular() || stat.nlink > 1)
+      return true;  // alive under another name, where it may change
+    return stat.size == size && stat.mtime_ns == mtime_ns;
+  }
+};
+std::optional<KeptLook> LookLeftAlone(const StepView& view, const MetaRecord& r);
+inline constexpr const char* kAnchorMissing = "what was kept of it is missing from the store";
+inline constexpr const char* kAnchorChanged = "what was kept of it has been changed in the store";
 
 // Operations that were intended and never settled, settled by what is on disk.
 std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& view);

@@ -1,4 +1,5 @@
 // Damage to the store: one byte at a time, everywhere, and files that do not belong there.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,14 +12,18 @@
 #include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+#include "undo/place.h"
 
 namespace sandglass::undo {
 namespace {
 
 using test::Must;
 using test::MustCall;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The rollback is refused or exact; whatever is refused touches nothing.
 enum class Damage { kFlip, kTruncate };
@@ -291,10 +296,35 @@ TEST_F(UndoGarbageStore, AFolderOfAnchorsThatLeadsOutOfTheStoreIsDamage) {
   EXPECT_THAT(NamesIn(outside), ElementsAre("0"));
 }
 
+// What an anchor looks like is compared when it is back, so this rollback has to turn back midway.
+TEST_F(UndoGarbageStore, AnchorsChangedInTheStoreAreAllToldAndNothingIsChanged) {
+  StartWith(test::SmallTree);
+  const StepId step = InStep([&] {
+    for (const char* name : {"a", "b", "c"}) EXPECT_OK(ops().Create(name));
+  });
+  const StepId removal = InStep([&] {
+    for (const char* name : {"a", "b", "c"}) EXPECT_OK(ops().Unlink(name));
+  });
+  ASSERT_NE(step, removal);
+  const std::string folder = StepFolder(workspace(), removal) + "/anchors/0";
+  if (!NameExists(AT_FDCWD, folder.c_str())) GTEST_SKIP() << "nothing is anchored here";
+  for (const char* slot : {"0", "2"}) TreeBuilder(folder).File(slot, "somebody's bytes");
+  const TreeSnapshot after = Snapshot();
+  const auto refused = log().Rollback(1);
+  EXPECT_CODE(refused, Code::kCorrupt);
+  EXPECT_THAT(refused.error().message(), AllOf(HasSubstr("a (corrupt)"), HasSubstr("c (corrupt)"),
+                                               Not(HasSubstr("b (corrupt)"))));
+  ExpectTree(after);
+  const RewindReport forced = Must(log().Rollback(1, Force::kYes));
+  EXPECT_EQ(forced.conflicts.size(), 2U);
+  EXPECT_EQ(Content("b"), "");
+  EXPECT_EQ(Content("a"), "somebody's bytes");
+}
+
 TEST_F(UndoGarbageStore, NoFileOfAStepIsFollowedOutOfTheStore) {
   StartWith(test::SmallTree);
-  const StepId step = InStep(
-      [&] { EXPECT_OK(ops().WriteAt("small.txt", 0, "J", WriteVisibility::kAnnounced)); });
+  const StepId step =
+      InStep([&] { EXPECT_OK(ops().WriteAt("small.txt", 0, "J", WriteVisibility::kAnnounced)); });
   log().WaitForBackground();
   CloseLog();
   const TreeBuilder folder(StepFolder(workspace(), step));

@@ -1,0 +1,387 @@
+// LogCore's travels: over how many steps a rollback or a redo goes, what is in its way, and what becomes of edits from outside that it
+// crosses. What one step takes is in rewinds.cc.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/io.h"
+#include "base/rel_path.h"
+#include "undo/log_core.h"
+#include "undo/looker.h"
+#include "undo/verify.h"
+
+namespace sandglass::undo {
+namespace {
+
+Code CodeFor(const std::vector<Conflict>& conflicts) {
+  const auto has = [&](ConflictKind kind) {
+    return std::any_of(conflicts.begin(), conflicts.end(),
+                       [&](const Conflict& c) { return c.kind == kind; });
+  };
+  if (has(ConflictKind::kCorrupt)) return Code::kCorrupt;
+  if (has(ConflictKind::kBusy)) return Code::kBusy;
+  return Code::kConflict;
+}
+
+// Does the error speak of the step's own bytes? Anything else may be better next time.
+bool IsDamage(const Error& error) {
+  return error.code() == Code::kCorrupt || error.code() == Code::kVersion;
+}
+
+template <class T>
+void Append(std::vector<T> from, std::vector<T>& to) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+void Append(RewindReport from, RewindReport& to) {
+  Append(std::move(from.steps), to.steps);
+  Append(std::move(from.changes), to.changes);
+  Append(std::move(from.conflicts), to.conflicts);
+  Append(std::move(from.kept), to.kept);
+  Append(std::move(from.warnings), to.warnings);
+}
+
+// Does the step give the name another meaning?
+bool TouchesName(const StepView& view, const std::string& path) {
+  const PathMap<Expected>& expected = view.expected();
+  if (expected.contains(path)) return true;
+  for (std::string_view up = ParentOf(path); !up.empty(); up = ParentOf(up)) {
+    // Above it, only what was created, moved or removed as a whole concerns it.
+    if (const Expected* found = expected.Find(up);
+        found != nullptr && found->object != view.InitialAt(up))
+      return true;
+  }
+  auto below = expected.map().lower_bound(path + "/");
+  return below != expected.map().end() && below->first.starts_with(path + "/");
+}
+
+}  // namespace
+
+// A rollback of a step is crossed by what came right after it, a redo by what came since the rollback.
+bool LogCore::IsCrossed(const Barrier& barrier, const Crossing& crossing) {
+  const StepRow& row = crossing.row;
+  return crossing.way == Way::kForth ? barrier.at.ns >= row.close.closed_ns
+                                     : barrier.after == row.header.id;
+}
+
+// Also under another name, where only the object tells.
+bool LogCore::Touches(const Crossing& crossing, const std::string& path) const {
+  if (TouchesName(crossing.view, path)) return true;
+  NameTrail::End end{.path = path, .object = {}};
+  if (crossing.later != nullptr) end = crossing.later->Follow(path);
+  if (end.kind != NameTrail::End::Kind::kHere) return crossing.view.IsChanged(end.object);
+  const auto found = Looker(*place_).At(end.path);
+  return found && !found->stat.IsDirectory() && crossing.view.IsChanged(found->id);
+}
+
+std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& files,
+                                         const std::vector<Barrier>& barriers, AnchorCheck check) {
+  const StepView& view = crossing.view;
+  std::vector<Conflict> conflicts =
+      FindEdits(*place_, objects_, view, files, shadows_, crossing.later);
+  for (const Barrier& barrier : barriers) {
+    if (!IsCrossed(barrier, crossing)) continue;
+    if (barrier.paths.empty())
+      conflicts.push_back(
+          {ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
+    for (const std::string& path : barrier.paths) {
+      if (Touches(crossing, path))
+        conflicts.push_back(
+            {ConflictKind::kBarrier, path, "was changed from outside after this step"});
+    }
+  }
+  MutexLock pin(pack_mutex_);
+  Append(FindDamage(view, files, StepEnd::kClosed, check), conflicts);
+  return conflicts;
+}
+
+// Paths that the step does not touch are still edited when it has been taken back: for these the barrier stands behind the
+// step before. What it does touch was crossed by force.
+std::vector<Barrier> LogCore::BarriersBeyond(const Crossing& crossing,
+                                             std::vector<Barrier> barriers,
+                                             std::optional<StepId> older) const {
+  std::vector<Barrier> beyond;
+  for (Barrier& barrier : barriers) {
+    if (IsCrossed(barrier, crossing)) {
+      std::erase_if(barrier.paths,
+                    [&](const std::string& path) { return Touches(crossing, path); });
+      if (barrier.paths.empty() || (crossing.way == Way::kBack && !older)) continue;
+      if (crossing.way == Way::kBack) barrier.after = *older;
+    }
+    beyond.push_back(std::move(barrier));
+  }
+  return beyond;
+}
+
+std::optional<StepId> LogCore::OlderThan(Way way, size_t index) const {
+  if (way == Way::kForth || index == 0) return std::nullopt;
+  return steps_[index - 1].header.id;
+}
+
+Status LogCore::SetBarriers(std::vector<Barrier> barriers) {
+  if (barriers_.empty() && barriers.empty()) return Ok();
+  barriers_ = std::move(barriers);
+  return SaveBarriers();
+}
+
+Status LogCore::SaveBarriers() {
+  barriers_unsaved_ = true;
+  TRY(WriteBarriers(frame_->store(), barriers_, file_sync()));
+  barriers_unsaved_ = false;
+  return Ok();
+}
+
+Result<size_t> LogCore::RowsToPop(uint32_t count) const {
+  if (count == 0) return Error(Code::kInvalid, "how many steps to take back? At least 1");
+  size_t rows = 0;
+  for (auto row = steps_.rbegin(); row != steps_.rend() && count > 0; ++row) {
+    ++rows;
+    const bool unprotected = row->close.protection == Protection::kUnprotected;
+    if (row->damaged || unprotected || row->close.counts.total() > 0) --count;
+  }
+  if (count > 0) {
+    return Error(Code::kNotFound, rows == 0 ? "there is nothing to undo"
+                                            : "there are fewer steps to undo than that");
+  }
+  return rows;
+}
+
+Status LogCore::SettleForRewind() {
+  TRY(CloseAmbientLocked());
+  if (current() != nullptr)
+    return Error(Code::kBusy, "a step is open; wait until it ends, or abort it");
+  TRY(EnsureSettled());
+  return SettleBetweenSteps();
+}
+
+Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
+  LifecycleLock lock(*this);
+  TRY(SettleForRewind());
+  return RollbackLocked(count, force);
+}
+
+Result<RewindReport> LogCore::RollbackLocked(uint32_t count, Force force) {
+  TRY_ASSIGN(size_t rows, RowsToPop(count));
+  StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  return Travel(steps_.size() - rows, force);
+}
+
+// Takes steps back or redoes them until `target` are left: all of it or nothing. What fails after the commit point of a step is a warning
+// and no reason to turn back. Killed in between, the next open goes on.
+Result<RewindReport> LogCore::Travel(size_t target, Force force) {
+  size_t start = steps_.size();
+  const bool several = (target < start ? start - target : target - start) > 1;
+  if (several) {
+    TRY(ReplaceFileAt(frame_->wal(), kTarget,
+                      fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle"),
+                      file_sync()));
+  }
+  const std::vector<Barrier> barriers = barriers_;
+  RewindReport report;
+  Status status;
+  while (status.ok() && steps_.size() != target) {
+    if (steps_.size() > target && force == Force::kYes && !IsReadable(steps_.back())) {
+      status = SetNewestAside(report);
+      if (status.ok()) --start;  // there is no way back to it
+      continue;
+    }
+    status = CrossNewest(steps_.size() > target ? Way::kBack : Way::kForth, force, report);
+  }
+  if (!status.ok()) {
+    RewindReport ignored;
+    Status back = EnsureSettled();
+    while (back.ok() && steps_.size() != start) {
+      back = CrossNewest(steps_.size() > start ? Way::kBack : Way::kForth, Force::kYes, ignored);
+    }
+    if (!back.ok()) {
+      status = status.error().WithContext("only a part of the steps could be taken back or redone");
+    } else if (several) {
+      BestEffort("put barriers back", SetBarriers(barriers));
+    }
+  }
+  if (several) ::unlinkat(frame_->wal(), kTarget, 0);
+  NoteFailure("watch live writers on", RenewShadows(), report);
+  if (!status.ok()) return status.error();
+  return report;
+}
+
+bool LogCore::IsReadable(const StepRow& row) {
+  auto source = Source::Open(frame_->steps(), row.folder);
+  return source.ok() || !IsDamage(source.error());
+}
+
+// It cannot be taken back, and would keep all steps before it from being: force gives it up. What it changed stays, and what older steps
+// find changed by it is crossed by force like anybody's edit.
+Status LogCore::SetNewestAside(RewindReport& report) {
+  const StepRow row = steps_.back();
+  TRY(frame_->SetAside(frame_->steps(), row.folder.c_str()));
+  steps_.pop_back();
+  report.conflicts.push_back(
+      {ConflictKind::kCorrupt, "",
+       fmt::format("step {} cannot be read and was set aside", row.header.id.value)});
+  std::vector<Barrier> barriers = barriers_;
+  const std::optional<StepId> older = OlderThan(Way::kBack, steps_.size());
+  for (Barrier& barrier : barriers) {
+    if (barrier.after == row.header.id) barrier.after = older.value_or(StepId{0});
+  }
+  NoteFailure("save barriers", SetBarriers(std::move(barriers)), report);
+  NoteFailure("sync the folders of the store", MakePowerSafe(Reach::kFolders), report);
+  ForgetFrozen();
+  return Ok();
+}
+
+Status LogCore::ResumeTravel() {
+  auto text = ReadFileAt(frame_->wal(), kTarget, 64);
+  if (!text.ok()) return Ok();
+  recovery_.interrupted_rewind = true;
+  const size_t target = std::strtoull(text->c_str(), nullptr, 10);
+  const bool reachable = target <= steps_.size() || target - steps_.size() <= redo_.size();
+  const Force force = text->find("force") != std::string::npos ? Force::kYes : Force::kNo;
+  if (reachable) {
+    auto report = Travel(target, force);
+    if (report.ok())
+      Append(std::move(*report), recovery_.rewind);
+    else
+      recovery_.rewind.warnings.push_back("an interrupted undo was not completed: " +
+                                          report.error().message());
+  }
+  ::unlinkat(frame_->wal(), kTarget, 0);
+  return Ok();
+}
+
+Status LogCore::DropBarriers(StepId after) {
+  if (std::erase_if(barriers_, [&](const Barrier& b) { return b.after == after; }) == 0)
+    return Ok();
+  return SaveBarriers();
+}
+
+Error LogCore::Refusal(const Crossing& crossing, const std::vector<Conflict>& conflicts) {
+  constexpr size_t kShown = 10;
+  std::string text =
+      fmt::format("step {} cannot be {} without force:", crossing.row.header.id.value,
+                  crossing.way == Way::kBack ? "taken back" : "redone");
+  for (size_t i = 0; i < conflicts.size() && i < kShown; ++i) {
+    text += fmt::format("\n  {} ({}): {}", conflicts[i].path.empty() ? "(step)" : conflicts[i].path,
+                        ConflictName(conflicts[i].kind), conflicts[i].detail);
+  }
+  if (conflicts.size() > kShown) text += fmt::format("\n  and {} more", conflicts.size() - kShown);
+  return Error(CodeFor(conflicts), std::move(text));
+}
+
+// Takes the newest step back, or redoes the newest one that was.
+Status LogCore::CrossNewest(Way way, Force force, RewindReport& report) {
+  const StepRow row = RowsOf(way).back();
+  auto source = Source::Open(FolderOf(way), row.folder);
+  if (!source.ok()) return source.error().WithContext(fmt::format("step {}", row.header.id.value));
+  source->spare_redo = way == Way::kBack ? SpareRedo::kNo : SpareRedo::kYes;
+  const StepView& view = source->view;
+  if (way == Way::kBack && view.unprotected() && force == Force::kNo) {
+    return Error(
+        Code::kUnprotected,
+        fmt::format("step {} was not recorded in full ({}), so it cannot be taken back exactly",
+                    row.header.id.value, view.unprotected_why()));
+  }
+  const Crossing crossing{way, row, view};
+  auto conflicts = Conflicts(crossing, *source->files, barriers_, AnchorCheck::kPresence);
+  if (!conflicts.empty() && force == Force::kNo) return Refusal(crossing, conflicts);
+  Append(std::move(conflicts), report.conflicts);
+  auto barriers = BarriersBeyond(crossing, barriers_, OlderThan(way, steps_.size() - 1));
+  StepRow reversal;
+  Status done = RunRewind(*source, force, nullptr, report, reversal);
+  if (!done.ok() && done.error().code() == Code::kCorrupt && force == Force::kNo) {
+    // It met one damaged anchor and turned back. Whoever asked wants to hear of all of them.
+    auto damage = FindDamage(view, *source->files, StepEnd::kClosed, AnchorCheck::kLooks);
+    if (!damage.empty()) return Refusal(crossing, damage);
+  }
+  TRY(done);
+  TRY(Promote(way, std::move(reversal), report));
+  NoteFailure("save barriers", SetBarriers(std::move(barriers)), report);
+  ForgetFrozen();
+  NoteFailure("drop what was crossed", DropRow(FolderOf(way), row), report);
+  return Ok();
+}
+
+// The reversal in wal/rewind becomes history: of redo after a rollback, of steps after a redo.
+Status LogCore::Promote(Way way, StepRow reversal, RewindReport& report) {
+  const Way other = way == Way::kBack ? Way::kForth : Way::kBack;
+  const StepId id = reversal.header.id;
+  reversal.folder = fmt::format("{}", way == Way::kBack ? next_redo_ : id.value);
+  if (::renameat(frame_->wal(), kRewind, FolderOf(other), reversal.folder.c_str()) != 0) {
+    Error error = Error::FromErrno(errno, "finish the rewind");
+    TRY(TakeBackReversal());
+    return error;
+  }
+  if (way == Way::kBack) {
+    ++next_redo_;
+  } else {
+    objects_.MarkAdopted(reversal.header.uid);  // the rewind itself noted what it left
+    NoteFailure("save signatures", objects_.Flush(), report);
+  }
+  RowsOf(other).push_back(std::move(reversal));
+  RowsOf(way).pop_back();
+  report.steps.push_back(id);
+  return Ok();
+}
+
+Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
+  LifecycleLock lock(*this);
+  TRY(SettleForRewind());
+  TRY_ASSIGN(size_t rows, RowsToPop(count));
+  return Plan(Way::kBack, rows);
+}
+
+Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
+  LifecycleLock lock(*this);
+  TRY(SettleForRewind());
+  TRY(CheckRedoCount(count));
+  return Plan(Way::kForth, count);
+}
+
+Result<RewindReport> LogCore::Plan(Way way, size_t count) {
+  const std::vector<StepRow>& rows = RowsOf(way);
+  RewindReport report;
+  LaterSteps later;
+  std::vector<Barrier> barriers = barriers_;
+  for (size_t left = rows.size(); left-- > rows.size() - count;) {
+    const StepRow& row = rows[left];
+    auto source = Source::Open(FolderOf(way), row.folder);
+    if (!source.ok() && IsDamage(source.error()) && way == Way::kBack) {
+      report.conflicts.push_back(
+          {ConflictKind::kCorrupt, "",
+           fmt::format("step {} cannot be read; force sets it aside", row.header.id.value)});
+      continue;
+    }
+    if (!source.ok()) return source.error();
+    const StepView& view = source->view;
+    report.steps.push_back(row.header.id);
+    if (view.unprotected())
+      report.conflicts.push_back(
+          {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
+    const Crossing crossing{way, row, view, &later};
+    Append(Conflicts(crossing, *source->files, barriers, AnchorCheck::kLooks), report.conflicts);
+    Append(view.InverseChanges(), report.changes);
+    barriers = BarriersBeyond(crossing, std::move(barriers), OlderThan(way, left));
+    later.Add(view);
+  }
+  return report;
+}
+
+Status LogCore::CheckRedoCount(uint32_t count) const {
+  if (count == 0) return Error(Code::kInvalid, "how many steps to redo? At least 1");
+  if (redo_.size() >= count) return Ok();
+  return Error(Code::kNotFound, redo_.empty() ? "there is nothing to redo"
+                                              : "there are fewer steps to redo than that");
+}
+
+Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
+  LifecycleLock lock(*this);
+  TRY(SettleForRewind());
+  TRY(CheckRedoCount(count));
+  StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  return Travel(steps_.size() + count, force);
+}
+
+}  // namespace sandglass::undo
