@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/io.h"
+#include "undo/place.h"
 
 namespace sandglass::undo {
 namespace {
@@ -78,16 +79,14 @@ Status ObjectsTable::Load(int store_fd, FileSync sync) {
   static_assert(sizeof(Entry) == 64);
   sync_ = sync;
   store_ = Fd(::fcntl(store_fd, F_DUPFD_CLOEXEC, 0));
-  file_ = Fd(::openat(store_fd, kFileName, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file_.valid()) return Error::FromErrno(errno, "open object table");
+  TRY_ASSIGN(file_, OpenStoreFile(store_fd, kFileName, O_RDWR | O_CREAT));
   return ReadEntries(file_.get());
 }
 
 Status ObjectsTable::LoadToRead(int store_fd) {
-  const Fd file(::openat(store_fd, kFileName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!file.valid() && errno == ENOENT) return Ok();
-  if (!file.valid()) return Error::FromErrno(errno, "open object table");
-  return ReadEntries(file.get());
+  const auto file = OpenStoreFile(store_fd, kFileName, O_RDONLY);
+  if (!file.ok()) return file.error().code() == Code::kNotFound ? Ok() : Status(file.error());
+  return ReadEntries(file->get());
 }
 
 Status ObjectsTable::ReadEntries(int file) {
@@ -205,9 +204,7 @@ Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live,
     content += Entry::OfSuccessor(id, successor).Seal();
   for (uint64_t uid : adopted_) content += Entry::OfAdopted(uid).Seal();
   TRY(ReplaceFileAt(store_.get(), kFileName, content, sync_));
-  Fd file(::openat(store_.get(), kFileName, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-  if (!file.valid()) return Error::FromErrno(errno, "open object table");
-  file_ = std::move(file);
+  TRY_ASSIGN(file_, OpenStoreFile(store_.get(), kFileName, O_RDWR));
   file_bytes_ = compacted_bytes_ = content.size();
   pending_.clear();
   return Ok();

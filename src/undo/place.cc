@@ -98,8 +98,8 @@ class ProbeFiles {
     return ::renameat2(store_, "probe.a", store_, "probe.b", RENAME_EXCHANGE) == 0;
   }
   bool CanLease() const {
-    Fd reader(::openat(store_, "probe.a", O_RDONLY | O_CLOEXEC));
-    Fd writer(::openat(store_, "probe.a", O_WRONLY | O_CLOEXEC));
+    Fd reader(::openat(store_, "probe.a", O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    Fd writer(::openat(store_, "probe.a", O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
     // A lease that is granted although a writer is there would prove nothing.
     const bool refused = ::fcntl(reader.get(), F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
     return refused;
@@ -177,6 +177,20 @@ Result<Fd> OpenOrMakeDir(int dir_fd, const char* name) {
     return Error::FromErrno(errno, fmt::format("create folder {}", name));
   }
   return OpenSubdir(dir_fd, name);
+}
+
+Result<Fd> OpenStoreFile(int dir_fd, const char* name, int flags) {
+  // A FIFO would keep us waiting for its other end.
+  Fd fd(::openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if (!fd.valid() && errno != ELOOP) return Error::FromErrno(errno, fmt::format("open {}", name));
+  struct stat info{};
+  if (fd.valid() && ::fstat(fd.get(), &info) != 0)
+    return Error::FromErrno(errno, fmt::format("stat {}", name));
+  if (!fd.valid() || !S_ISREG(info.st_mode)) {
+    return Error(Code::kCorrupt,
+                 fmt::format("{} in the undo store has been replaced by something else", name));
+  }
+  return fd;
 }
 
 bool NameExists(int dir_fd, const char* name) {

@@ -48,6 +48,9 @@ Status MakeFolders(const std::string& path, std::string_view what);
 // Creates `name` below `dir_fd` if it is missing and opens it.
 Result<Fd> OpenOrMakeDir(int dir_fd, const char* name);
 Result<Fd> OpenSubdir(int dir_fd, const char* name);
+// Opens a regular file of the store, with O_CREAT in `flags` as a private one. kCorrupt: a symlink or something else has its name;
+// nothing is followed out of the store, and nothing waits.
+Result<Fd> OpenStoreFile(int dir_fd, const char* name, int flags);
 bool NameExists(int dir_fd, const char* name);
 // Empty if it cannot be read.
 std::vector<std::string> ListNames(int dir_fd);

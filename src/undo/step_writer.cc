@@ -280,8 +280,7 @@ Status StepWriter::CaptureBlob(const OpenObject& object, std::string_view path, 
   TRY_ASSIGN(int blobs, files_.Blobs());
   const BlobId slot = files_.NextBlob();
   BlobName name(slot);
-  Fd blob(::openat(blobs, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!blob.valid()) return Error::FromErrno(errno, "create a copy of what is about to change");
+  TRY_ASSIGN(const Fd blob, OpenStoreFile(blobs, name.c_str(), O_RDWR | O_CREAT | O_EXCL));
   auto copied = CloneOrCopy(place_, object.fd.get(), blob.get(), size);
   if (copied.ok() && options_.durability == Durability::kPower && ::fdatasync(blob.get()) != 0) {
     copied = Error::FromErrno(errno, "sync a copy");
@@ -549,8 +548,8 @@ Result<std::optional<StepWriter::Replacement>> StepWriter::TryReplaceInode(const
   TRY_ASSIGN(int anchors, files_.Anchors());
   TRY_ASSIGN(AnchorId slot, files_.NewAnchor());
   AnchorName slot_name(slot);
-  Fd fresh_fd(::openat(anchors, slot_name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fresh_fd.valid()) return Error::FromErrno(errno, "create a fresh inode");
+  TRY_ASSIGN(const Fd fresh_fd,
+             OpenStoreFile(anchors, slot_name.c_str(), O_RDWR | O_CREAT | O_EXCL));
   TRY_ASSIGN(OpenObject fresh, OpenObjectAt(place_.identifier, anchors, slot_name.c_str()));
   TRY(ApplyMetadata(fresh, meta));
   TRY(TouchMeta(dir, at.dir, TouchReason::kNames));
@@ -661,9 +660,9 @@ Status StepWriter::DropIfUnchanged(const Provisional& copy) {
   if (!id.ok() || !stat.ok() || *id != copy.object || stat->size != copy.size) return Ok();
   TRY_ASSIGN(int blobs, files_.Blobs());
   BlobName name(copy.blob);
-  Fd blob(::openat(blobs, name.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!blob.valid()) return Ok();
-  TRY_ASSIGN(bool same, SameBytes(now->get(), blob.get(), copy.size));
+  const auto blob = OpenStoreFile(blobs, name.c_str(), O_RDONLY);
+  if (!blob.ok()) return Ok();  // whoever takes the step back finds the damage
+  TRY_ASSIGN(bool same, SameBytes(now->get(), blob->get(), copy.size));
   if (!same) return Ok();
   TRY(Append(DropRecord{.object = copy.object, .blob = copy.blob}));
   {

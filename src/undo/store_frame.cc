@@ -41,8 +41,7 @@ Status CheckVersion(int store_fd) {
 
 Result<Fd> TakeLock(const Place& place) {
   const int store_fd = place.store.get();
-  Fd lock(::openat(store_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!lock.valid()) return Error::FromErrno(errno, "open the store's lock");
+  TRY_ASSIGN(Fd lock, OpenStoreFile(store_fd, "lock", O_RDWR | O_CREAT));
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
     const std::string pid = fmt::format("{}\n", ::getpid());
     if (::ftruncate(lock.get(), 0) == 0) (void)PWriteFully(lock.get(), AsBytes(pid), 0);
