@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -129,7 +130,13 @@ bool HaveSameEncryption(const Place& place) {
   return project.ok() && store.ok() && *project == *store;
 }
 
-Status Probe(Place& place) {
+}  // namespace
+
+FreshFolder::~FreshFolder() {
+  if (!path_.empty()) ::rmdir(path_.c_str());
+}
+
+Status ProbeStore(Place& place) {
   TRY_ASSIGN(FileStat root, StatFd(place.root.get()));
   TRY_ASSIGN(FileStat store, StatFd(place.store.get()));
   struct stat root_dev{}, store_dev{};
@@ -155,15 +162,12 @@ Status Probe(Place& place) {
   return Ok();
 }
 
-}  // namespace
-
-Status MakeFolders(const std::string& path, std::string_view what) {
+Result<FreshFolder> MakeFolders(const std::string& path, std::string_view what) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return Error::FromErrno(errno, fmt::format("create {} {}", what, path));
-  }
-  return Ok();
+  if (::mkdir(path.c_str(), 0700) == 0) return FreshFolder(path);
+  if (errno == EEXIST) return FreshFolder();
+  return Error::FromErrno(errno, fmt::format("create {} {}", what, path));
 }
 
 Result<Fd> OpenSubdir(int dir_fd, const char* name) {
@@ -213,7 +217,7 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
   }
   if (access == StoreAccess::kReadWrite) {
     TRY(CheckApart(place->project_path, place->store_path));
-    TRY(MakeFolders(place->store_path, "the undo store"));
+    TRY_ASSIGN(place->fresh_store, MakeFolders(place->store_path, "the undo store"));
   }
   TRY_ASSIGN(place->store, OpenFolder(place->store_path));
   TRY_ASSIGN(place->identifier, Identifier::Probe(place->root.get()));
@@ -221,7 +225,6 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
   TRY_ASSIGN(FileStat root, StatFd(place->root.get()));
   place->root_mount = root.mount;
   place->boot_id = ReadBootId();
-  if (access == StoreAccess::kReadWrite) TRY(Probe(*place));
   return place;
 }
 

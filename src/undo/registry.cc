@@ -146,7 +146,8 @@ Result<RegistryClaim> RegistryClaim::Take(const std::string& folder, const std::
   RegistryClaim claim;
   if (folder.empty()) return claim;
   TRY_ASSIGN(claim.project_, RealPath(project));
-  TRY(MakeFolders(folder, "the project registry"));
+  TRY_ASSIGN(FreshFolder fresh, MakeFolders(folder, "the project registry"));
+  fresh.Keep();  // for all projects
   TRY_ASSIGN(claim.folder_, OpenRegistry(folder));
   TRY_ASSIGN(claim.lock_, TakeLock(claim.folder_.get(), folder));
   TRY(claim.CheckOthers(log));

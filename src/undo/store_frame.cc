@@ -31,8 +31,7 @@ std::string VersionText() { return fmt::format("{}\n", kFormatVersion); }
 
 Status CheckVersion(int store_fd) {
   TRY_ASSIGN(auto version, ReadStoreVersion(store_fd));
-  if (!version) return ReplaceFileAt(store_fd, "version", VersionText());
-  if (*version == kFormatVersion) return Ok();
+  if (!version || *version == kFormatVersion) return Ok();
   return Error(Code::kVersion, fmt::format("the undo store has format {} and this program knows "
                                            "format {}; discard the store to go on "
                                            "without its history (the project is not touched)",
@@ -41,12 +40,10 @@ Status CheckVersion(int store_fd) {
 
 Result<Fd> TakeLock(const Place& place) {
   const int store_fd = place.store.get();
-  TRY_ASSIGN(Fd lock, OpenStoreFile(store_fd, "lock", O_RDWR | O_CREAT));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
-    const std::string pid = fmt::format("{}\n", ::getpid());
-    if (::ftruncate(lock.get(), 0) == 0) (void)PWriteFully(lock.get(), AsBytes(pid), 0);
-    return lock;
-  }
+  auto lock = OpenStoreFile(store_fd, "lock", O_RDWR | O_CREAT);
+  if (!lock.ok())
+    return lock.error().WithContext(fmt::format("lock the undo store {}", place.store_path));
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno != EWOULDBLOCK) return Error::FromErrno(errno, "lock the store");
   auto holder = ReadFileAt(store_fd, "lock", 64);
   std::string who = holder.ok() && !holder->empty()
@@ -74,24 +71,43 @@ Result<Owner> ParseOwner(const std::string& text) {
 
 // A store holds identities of one project's objects: used with another project it would only see conflicts.
 Status CheckProject(const Place& place) {
-  const int store = place.store.get();
-  auto text = ReadFileAt(store, "project", kMaxStateFile);
-  if (text.ok()) {
-    TRY_ASSIGN(Owner owner, ParseOwner(*text));
-    if (owner.root != HexId(place.root_id)) {
-      return Error(Code::kConflict, fmt::format("this undo store belongs to another folder (it was "
-                                                "{}); if that folder was replaced by a copy, "
-                                                "discard the store to start anew",
-                                                owner.path));
-    }
-  } else if (text.error().code() != Code::kNotFound) {
-    return text.error();
+  auto text = ReadFileAt(place.store.get(), "project", kMaxStateFile);
+  if (!text.ok()) return text.error().code() == Code::kNotFound ? Ok() : Status(text.error());
+  TRY_ASSIGN(Owner owner, ParseOwner(*text));
+  if (owner.root == HexId(place.root_id)) return Ok();
+  return Error(Code::kConflict, fmt::format("this undo store belongs to another folder (it was "
+                                            "{}); if that folder was replaced by a copy, "
+                                            "discard the store to start anew",
+                                            owner.path));
+}
+
+// Is there nothing yet, or a store of this project that this program can use? Changes nothing.
+Status CheckStore(const Place& place) {
+  if (!IsStore(place.store.get())) {
+    return Error(Code::kInvalid,
+                 fmt::format("{} holds other things than an undo store; choose an empty folder",
+                             place.store_path));
   }
-  Json json =
-      Json::Object({{"root", HexId(place.root_id)}, {"path", BytesToJson(place.project_path)}});
-  const std::string now = WriteJson(json);
-  if (text.ok() && *text == now) return Ok();
-  return ReplaceFileAt(store, "project", now);  // new, or moved
+  TRY(CheckVersion(place.store.get()));
+  return CheckProject(place);
+}
+
+// Replaces a file that says something else, or is missing.
+Status WriteIfOther(int store_fd, const char* name, const std::string& content) {
+  const auto now = ReadFileAt(store_fd, name, kMaxStateFile);
+  if (now.ok() && *now == content) return Ok();
+  return ReplaceFileAt(store_fd, name, content);
+}
+
+// Says whose it is. Needs its lock.
+Status Sign(const Place& place, int lock_fd) {
+  const int store = place.store.get();
+  const std::string pid = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(lock_fd, 0) == 0) (void)PWriteFully(lock_fd, AsBytes(pid), 0);
+  TRY(WriteIfOther(store, "version", VersionText()));
+  return WriteIfOther(store, "project",
+                      WriteJson(Json::Object({{"root", HexId(place.root_id)},
+                                              {"path", BytesToJson(place.project_path)}})));
 }
 
 Result<StepRow> ReadRow(int folder_fd, const std::string& name) {
@@ -138,14 +154,10 @@ StepInfo StepRow::Info() const {
 Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
   std::unique_ptr<StoreFrame> frame(new StoreFrame(place));
   const int store = place.store.get();
-  if (!IsStore(store)) {
-    return Error(Code::kInvalid,
-                 fmt::format("{} holds other things than an undo store; choose an empty folder",
-                             place.store_path));
-  }
+  TRY(CheckStore(place));  // before the lock, whose file would be made and written to
   TRY_ASSIGN(frame->lock_, TakeLock(place));
-  TRY(CheckVersion(store));
-  TRY(CheckProject(place));
+  TRY(CheckStore(place));  // again: it may have been somebody's who has just left it
+  TRY(Sign(place, frame->lock_.get()));
   TRY_ASSIGN(frame->wal_, OpenOrMakeDir(store, "wal"));
   TRY_ASSIGN(frame->steps_, OpenOrMakeDir(store, "steps"));
   TRY_ASSIGN(frame->redo_, OpenOrMakeDir(store, "redo"));

@@ -39,7 +39,7 @@ inline constexpr const char* kTarget = "target";  // where a rewind over several
 
 class StoreFrame {
  public:
-  // Checks version and owner, takes the lock, creates what is missing. kVersion, kLocked, kConflict.
+  // Checks version and owner, takes the lock, creates what is missing. kInvalid, kVersion, kConflict, kLocked: nothing was changed.
   static Result<std::unique_ptr<StoreFrame>> Open(const Place& place);
 
   int wal() const { return wal_.get(); }

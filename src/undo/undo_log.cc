@@ -54,6 +54,8 @@ Result<std::unique_ptr<LogCore>> LogCore::Open(const UndoPaths& paths, const Und
 
 Status LogCore::Start(RegistryClaim claim) {
   TRY_ASSIGN(frame_, StoreFrame::Open(*place_));
+  place_->fresh_store.Keep();
+  TRY(ProbeStore(*place_));
   TRY(claim.Register(place_->store_path));
   TRY(RemoveTreeAt(frame_->store(), "shadows"));
   TRY(objects_.Load(frame_->store(), file_sync()));
@@ -553,6 +555,7 @@ Status UndoLog::Discard(const UndoPaths& paths) {
     if (std::string_view(name) != "lock") TRY(RemoveTreeAt(store, name));
   }
   TRY(ReplaceFileAt(store, "version", fmt::format("{}\n", kFormatVersion)));
+  place->fresh_store.Keep();
   ForgetProject(RegistryFor(paths), place->project_path, place->store_path);
   return Ok();
 }
