@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -133,7 +134,9 @@ class LogCore {
   Status ShadowLiveWriters(std::span<const ObjectRef> live_writers) REQUIRES(lifecycle_);
   Status Promote(StepWriter& writer, const ChangeCounts& counts) REQUIRES(lifecycle_);
   JournalHeader NewHeader(const StepSpec& spec, StepId id) REQUIRES(lifecycle_);
-  StepId NextId(const StepSpec& spec) const REQUIRES(lifecycle_);
+  StepId NextId(StepKind kind) const REQUIRES(lifecycle_);
+  // kInvalid, kExists.
+  Status CheckChosenId(StepId id) const REQUIRES(lifecycle_);
   void SetCurrent(std::unique_ptr<StepWriter> writer);
   std::unique_ptr<StepWriter> TakeCurrent();
   StepWriter* current() const;
@@ -268,8 +271,8 @@ class LogCore {
   uint64_t next_order_ GUARDED_BY(lifecycle_) = 1;
   uint64_t next_redo_ GUARDED_BY(lifecycle_) = 1;
   // Of steps that were opened here, also aborted ones: a late answer to a question about one must not meet another with its id.
-  int64_t lowest_id_ GUARDED_BY(lifecycle_) = 0;
-  int64_t highest_id_ GUARDED_BY(lifecycle_) = 0;
+  std::set<StepId> opened_ids_ GUARDED_BY(lifecycle_);
+  // Written by Open only, so that it can be read without a lock.
   RecoveryReport recovery_;
 
   // The pointer changes only under lifecycle_ with the gate held alone; readers inside the gate may use it freely.

@@ -20,8 +20,9 @@ std::string_view KindName(StepKind kind);
 // What a caller says about a step when it opens it.
 struct StepSpec {
   StepKind kind = StepKind::kCommand;
-  std::string label;         // the command line, or what the API did
-  std::optional<StepId> id;  // default: one more than the newest
+  std::string label;  // the command line, or what the API did
+  // Default: one more than the newest. Positive, and never that of a step that was open here before, even if it was aborted.
+  std::optional<StepId> id;
 };
 
 enum class ChangeKind : uint8_t { kCreated, kModified, kDeleted, kRenamed };

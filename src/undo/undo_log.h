@@ -60,7 +60,7 @@ class UndoLog {
   const CaptureStats& stats() const;
   Interceptor& interceptor();
 
-  // kBusy: one is open already. Closes an ambient step first. Empties the redo stack.
+  // kBusy: one is open already. kInvalid, kExists: the id is none or was used. Closes an ambient step first. Empties the redo stack.
   Result<StepId> OpenStep(const StepSpec& spec);
   // Promotes the open step; `live_writers` are descriptors (any kind) of objects that a process may still write to.
   // Returns what was evicted to stay within the limits. On failure the step stays open.
