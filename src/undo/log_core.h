@@ -165,6 +165,7 @@ class LogCore {
   Status RunRewind(Source& source, Force force, const std::unordered_set<ObjectId>* keep,
                    RewindReport& report, StepRow& reversal) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
+  void NoteLeftBehind(const Conflict& conflict) REQUIRES(lifecycle_);
   Status EnsureSettled() REQUIRES(lifecycle_);
   // Everything that happened so far belongs to a closed step: the same for a plan as for the deed. kBusy: one is open.
   Status SettleForRewind() REQUIRES(lifecycle_);
@@ -285,6 +286,7 @@ class LogCore {
   Mutex frozen_mutex_;
   // Names that closed steps keep, by object; built when first asked for.
   std::optional<std::unordered_map<ObjectId, uint32_t>> frozen_ GUARDED_BY(frozen_mutex_);
+  bool recovering_ GUARDED_BY(lifecycle_) = true;
 
   Mutex house_mutex_;
   CondVar house_wakeup_, house_idle_;

@@ -91,6 +91,14 @@ Status LogCore::RecoverStep() {
   if (view.journal().damaged() > 0) {
     recovery_.rewind.warnings.push_back(fmt::format(
         "{} records of the interrupted step's journal were damaged", view.journal().damaged()));
+// Of a rewind that was taken back: recovery reports it, and later nobody asks.
+void LogCore::NoteLeftBehind(const Conflict& conflict) {
+  options_.log.Warn("left as it is when a rewind was taken back",
+                    {{"path", conflict.path}, {"why", conflict.detail}});
+  if (recovering_)
+    recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
+}
+
   }
   for (Conflict& damage : FindDamage(view, *source->files, StepEnd::kInterrupted))
     recovery_.rewind.conflicts.push_back(std::move(damage));

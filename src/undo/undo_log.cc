@@ -67,6 +67,7 @@ Status LogCore::Start(RegistryClaim claim) {
   TRY(MakePowerSafe(
       Reach::kEverything));  // what the last user's death left in the cache, and new folders
   TRY(Recover());
+  recovering_ = false;
   if (options_.compression == Compression::kOff) EmptyTrash();
   return Ok();
 }
