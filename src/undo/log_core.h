@@ -177,6 +177,7 @@ class LogCore {
   Status ResumeTravel() REQUIRES(lifecycle_);
   Status RollbackNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
   Status RedoNewest(Force force, RewindReport& report) REQUIRES(lifecycle_);
+  Result<Source> OpenRedo(const StepRow& row) REQUIRES(lifecycle_);
   bool IsReadable(const StepRow& row) REQUIRES(lifecycle_);
   // The newest step, which cannot be read, leaves the history.
   Status SetNewestAside(RewindReport& report) REQUIRES(lifecycle_);

@@ -548,8 +548,19 @@ Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
 }
 
 Status LogCore::RedoNewest(Force force, RewindReport& report) {
+// There is no way around one that cannot be read: what lies below it would be redone upon the wrong ground.
+Result<LogCore::Source> LogCore::OpenRedo(const StepRow& row) {
+  auto source = Source::Open(frame_->redo(), row.folder);
+  if (source.ok() || (!IsDamage(source.error()) && source.error().code() != Code::kNotFound))
+    return source;
+  return source.error().WithContext(
+      fmt::format("nothing more can be redone, because redo/{} in the undo store is damaged; "
+                  "the next step drops it, and rolling back still works",
+                  row.folder));
+}
+
   const StepRow row = redo_.back();
-  TRY_ASSIGN(Source source, Source::Open(frame_->redo(), row.folder));
+  TRY_ASSIGN(Source source, OpenRedo(row));
   source.spare_redo = SpareRedo::kYes;
   const Crossing crossing{Way::kForth, row, source.view};
   auto conflicts = Conflicts(crossing, *source.files, barriers_);
@@ -591,12 +602,11 @@ Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
   std::vector<Barrier> barriers = barriers_;
   for (uint32_t i = 0; i < count; ++i) {
     const StepRow& row = redo_[redo_.size() - 1 - i];
-    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->redo(), row.folder.c_str()));
-    TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
-    StepFiles files(std::move(dir));
+    TRY_ASSIGN(Source source, OpenRedo(row));
+    const StepView& view = source.view;
     report.steps.push_back(row.header.id);
     const Crossing crossing{Way::kForth, row, view, &later};
-    for (Conflict& conflict : Conflicts(crossing, files, barriers))
+    for (Conflict& conflict : Conflicts(crossing, *source.files, barriers))
       report.conflicts.push_back(std::move(conflict));
     for (Change& change : InverseChanges(view)) report.changes.push_back(std::move(change));
     barriers = BarriersBeyond(crossing, std::move(barriers), std::nullopt);
