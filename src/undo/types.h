@@ -106,6 +106,8 @@ struct RecoveryReport {
 enum class Force : uint8_t { kNo, kYes };
 
 enum class SymlinkPolicy : uint8_t { kIgnore, kReadOnly, kReadWrite };
+// What an edit from outside becomes. kWarn: the observer is told and nothing is stored, so what only a watcher or an older step could
+// have known does not hold up a rollback. An edit that the disk still shows does under both.
 enum class ExternalPolicy : uint8_t { kBarrier, kWarn };
 enum class Durability : uint8_t { kProcess, kPower };
 enum class GitignoreMode : uint8_t { kOff, kSkipIgnored };
