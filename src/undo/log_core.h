@@ -227,7 +227,17 @@ class LogCore {
   Status EndRestore(StepId id) EXCLUDES(lifecycle_);
 
   // --- keeping_house.cc
+  // What all that is kept may cost and does, for steps and redo together.
+  struct Budget {
+    uint64_t copied = 0, retained = UINT64_MAX;
+    uint64_t used_copied = 0, used_retained = 0;
+
+    bool exceeded() const { return used_copied > copied || used_retained > retained; }
+    void Free(const StepRow& row);
+  };
+  Budget TakeStock() const REQUIRES(lifecycle_);
   std::vector<StepId> Evict() REQUIRES(lifecycle_);
+  void TrimRedo(RewindReport& report) REQUIRES(lifecycle_);
   uint64_t RetainedBudget(uint64_t retained) const;
   Status DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close)
       REQUIRES(lifecycle_);
@@ -276,6 +286,7 @@ class LogCore {
   std::set<StepId> opened_ids_ GUARDED_BY(lifecycle_);
   // Written by Open only, so that it can be read without a lock.
   RecoveryReport recovery_;
+  bool recovering_ GUARDED_BY(lifecycle_) = true;
 
   // The pointer changes only under lifecycle_ with the gate held alone; readers inside the gate may use it freely.
   mutable Mutex current_mutex_;
@@ -287,7 +298,6 @@ class LogCore {
   Mutex frozen_mutex_;
   // Names that closed steps keep, by object; built when first asked for.
   std::optional<std::unordered_map<ObjectId, uint32_t>> frozen_ GUARDED_BY(frozen_mutex_);
-  bool recovering_ GUARDED_BY(lifecycle_) = true;
 
   Mutex house_mutex_;
   CondVar house_wakeup_, house_idle_;

@@ -18,6 +18,26 @@ namespace {
 // A system call that was under way when the process was killed may finish, and stamp, a little after the last heartbeat.
 constexpr int64_t kHeartbeatSlackNs = 250'000'000;
 
+// What the interrupted step copied and keeps, worked out from its journal and its anchors. Clones cost nothing.
+void CountCosts(const JournalView& journal, int step_dir, CloseRecord& close) {
+  std::unordered_set<uint64_t> dropped;
+  journal.ForEachOf<DropRecord>(
+      [&](const DropRecord& drop, size_t) { dropped.insert(drop.blob.value); });
+  journal.ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
+    const bool copied = content.keeping == Keeping::kPack ||
+                        (content.keeping == Keeping::kBlob && !dropped.contains(content.where));
+    if (copied) close.copied_bytes += content.length;
+  });
+  ForEachAnchor(step_dir, [&](int folder, const char* name) {
+    const auto stat = StatAt(folder, name);
+    if (!stat.ok()) return;
+    if (stat->nlink == 1)
+      close.retained_bytes += stat->blocks * 512;
+    else
+      ++close.shared_anchors;
+  });
+}
+
 }  // namespace
 
 Status LogCore::Recover() {
@@ -71,6 +91,14 @@ Status LogCore::RecoverRewind() {
   return Ok();
 }
 
+// Of a rewind that was taken back: recovery reports it, and later nobody asks.
+void LogCore::NoteLeftBehind(const Conflict& conflict) {
+  options_.log.Warn("left as it is when a rewind was taken back",
+                    {{"path", conflict.path}, {"why", conflict.detail}});
+  if (recovering_)
+    recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
+}
+
 Status LogCore::RecoverStep() {
   if (!NameExists(frame_->wal(), kInProgress)) {
     ::unlinkat(frame_->wal(), kKeepFile, 0);
@@ -91,14 +119,6 @@ Status LogCore::RecoverStep() {
   if (view.journal().damaged() > 0) {
     recovery_.rewind.warnings.push_back(fmt::format(
         "{} records of the interrupted step's journal were damaged", view.journal().damaged()));
-// Of a rewind that was taken back: recovery reports it, and later nobody asks.
-void LogCore::NoteLeftBehind(const Conflict& conflict) {
-  options_.log.Warn("left as it is when a rewind was taken back",
-                    {{"path", conflict.path}, {"why", conflict.detail}});
-  if (recovering_)
-    recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
-}
-
   }
   for (Conflict& damage : FindDamage(view, *source->files, StepEnd::kInterrupted))
     recovery_.rewind.conflicts.push_back(std::move(damage));
@@ -160,13 +180,12 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
                                        .uid = found->stat.uid,
                                        .gid = found->stat.gid});
     }
-    records.emplace_back(
-        CloseRecord{.closed_ns = Now().ns,
-                    .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
-                    .counts = judged.Counts(),
-                    .copied_bytes = 0,
-                    .retained_bytes = 0,
-                    .shared_anchors = 1});
+    CloseRecord close{
+        .closed_ns = Now().ns,
+        .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
+        .counts = judged.Counts()};
+    CountCosts(judged.journal(), dir.get(), close);
+    records.emplace_back(close);
     TRY(AppendToFinishedJournal(dir.get(), "journal", records));
   }
   TRY(MakePowerSafe(Reach::kEverything));

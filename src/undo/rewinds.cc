@@ -385,6 +385,7 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
   NoteFailure("watch live writers on", RenewShadows(), report);
   if (!status.ok()) return status.error();
+  TrimRedo(report);
   return report;
 }
 
@@ -547,7 +548,6 @@ Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
   return Travel(steps_.size() + count, force);
 }
 
-Status LogCore::RedoNewest(Force force, RewindReport& report) {
 // There is no way around one that cannot be read: what lies below it would be redone upon the wrong ground.
 Result<LogCore::Source> LogCore::OpenRedo(const StepRow& row) {
   auto source = Source::Open(frame_->redo(), row.folder);
@@ -559,6 +559,7 @@ Result<LogCore::Source> LogCore::OpenRedo(const StepRow& row) {
                   row.folder));
 }
 
+Status LogCore::RedoNewest(Force force, RewindReport& report) {
   const StepRow row = redo_.back();
   TRY_ASSIGN(Source source, OpenRedo(row));
   source.spare_redo = SpareRedo::kYes;

@@ -176,8 +176,8 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   if (spec.id) TRY(CheckChosenId(*spec.id));
   if (spec.kind != StepKind::kAmbient) TRY(SettleBetweenSteps());
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
-  TRY(ClearRedo());
   const StepId id = spec.id ? *spec.id : NextId(spec.kind);
+  TRY(ClearRedo());
   const StepWriterOptions writer_options{.max_copied_bytes = options_.limits.max_step_copied_bytes,
                                          .durability = options_.durability,
                                          .shadows = &shadows_};
