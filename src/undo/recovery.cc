@@ -140,20 +140,13 @@ Status LogCore::RecoverStep() {
 // Which objects a person changed after the crash. Worked out once and written down before anything is touched: a recovery that is killed
 // and run again could not tell its own time stamps from a person's any more.
 Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) {
+  if (auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30); written.ok())
+    return ParseKeepList(*written);
   std::unordered_set<ObjectId> keep;
-  auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30);
-  if (written.ok()) {
-    for (size_t at = 0; at + 33 <= written->size(); at += 33) {
-      if (auto id = ParseHexId(std::string_view(*written).substr(at, 32))) keep.insert(*id);
-    }
-    return keep;
-  }
   for (const ObjectId& id :
        FindLateChanges(*place_, view, view.journal().heartbeat_ns() + kHeartbeatSlackNs))
     keep.insert(id);
-  std::string text;
-  for (const ObjectId& id : keep) text += HexId(id) + '\n';
-  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, text, file_sync()));
+  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, WriteKeepList(keep), file_sync()));
   return keep;
 }
 

@@ -299,7 +299,7 @@ Status LogCore::SetBarriers(std::vector<Barrier> barriers) {
 
 Status LogCore::SaveBarriers() {
   barriers_unsaved_ = true;
-  TRY(WriteBarriers(frame_->store(), barriers_, file_sync()));
+  TRY(undo::SaveBarriers(frame_->store(), barriers_, file_sync()));
   barriers_unsaved_ = false;
   return Ok();
 }

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "undo/journal_view.h"
 #include "undo/place.h"
+#include "undo/state_files.h"
 #include "undo/types.h"
 
 namespace sandglass::undo {
@@ -78,12 +79,9 @@ bool IsStore(int store_fd);
 // The format version of a store; nullopt: the store is empty.
 Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd);
 
-std::string HexId(ObjectId id);
-std::optional<ObjectId> ParseHexId(std::string_view text);
-
-// The file `barriers`.
+// The file `barriers`; none if it is missing.
 Result<std::vector<Barrier>> ReadBarriers(int store_fd);
-Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync);
+Status SaveBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync);
 
 // History for people: steps and barriers in order.
 std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,

@@ -309,7 +309,7 @@ TEST_F(UndoLifecycle, ATableFullOfLiveSignaturesIsNotRewrittenAgainAndAgain) {
   EXPECT_FALSE(table.Bloated());
   ObjectsTable again;
   EXPECT_OK(again.LoadToRead(dir.get()));
-  EXPECT_EQ(again.size(), live.size());
+  for (const ObjectId& id : live) ASSERT_TRUE(again.Find(id).has_value());
   EXPECT_FALSE(again.IsAdopted(7));
   EXPECT_TRUE(again.IsAdopted(8));
 }
