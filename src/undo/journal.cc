@@ -122,11 +122,6 @@ Status JournalWriter::Sync() {
   return Ok();
 }
 
-uint64_t JournalWriter::size() const {
-  MutexLock lock(mutex_);
-  return used_;
-}
-
 Status AppendToFinishedJournal(int dir_fd, const char* name, std::span<const Record> records) {
   TRY_ASSIGN(JournalView view, JournalView::Open(dir_fd, name));
   ByteWriter payload, frames;
