@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "undo/journal_view.h"
+#include "undo/place.h"
 
 namespace sandglass::undo {
 namespace {
@@ -24,8 +25,7 @@ constexpr size_t kMaxGrowth = 4 << 20;
 Result<std::unique_ptr<JournalWriter>> JournalWriter::Create(int dir_fd, const char* name,
                                                              const JournalHeader& header) {
   std::unique_ptr<JournalWriter> journal(new JournalWriter);
-  journal->fd_ = Fd(::openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!journal->fd_.valid()) return Error::FromErrno(errno, "create journal");
+  TRY_ASSIGN(journal->fd_, OpenStoreFile(dir_fd, name, O_RDWR | O_CREAT | O_EXCL));
   MutexLock lock(journal->mutex_);
   TRY(journal->Reserve(kFirstCapacity));
   journal->used_ = kJournalHeaderBytes;
@@ -122,11 +122,6 @@ Status JournalWriter::Sync() {
   return Ok();
 }
 
-uint64_t JournalWriter::size() const {
-  MutexLock lock(mutex_);
-  return used_;
-}
-
 Status AppendToFinishedJournal(int dir_fd, const char* name, std::span<const Record> records) {
   TRY_ASSIGN(JournalView view, JournalView::Open(dir_fd, name));
   ByteWriter payload, frames;
@@ -139,8 +134,7 @@ Status AppendToFinishedJournal(int dir_fd, const char* name, std::span<const Rec
     frames.PutBytes(payload.bytes());
     frames.PutBytes(Bytes(end - frames.bytes().size()));
   }
-  Fd fd(::openat(dir_fd, name, O_RDWR | O_CLOEXEC));
-  if (!fd.valid()) return Error::FromErrno(errno, "open journal");
+  TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDWR));
   TRY(PWriteFully(fd.get(), frames.bytes(), static_cast<off_t>(view.end())));
   if (::ftruncate(fd.get(), static_cast<off_t>(view.end() + frames.bytes().size())) != 0) {
     return Error::FromErrno(errno, "finish journal");
@@ -149,8 +143,7 @@ Status AppendToFinishedJournal(int dir_fd, const char* name, std::span<const Rec
 }
 
 Result<CursorFile> CursorFile::Open(int dir_fd, const char* name) {
-  Fd fd(::openat(dir_fd, name, O_RDWR | O_CLOEXEC));
-  if (!fd.valid()) return Error::FromErrno(errno, "open journal");
+  TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDWR));
   CursorFile cursor;
   cursor.map_ =
       ::mmap(nullptr, kJournalHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);

@@ -38,7 +38,6 @@ class JournalWriter {
   Status Finish();
   // Durability::kPower: everything appended so far is on disk when this returns.
   Status Sync();
-  uint64_t size() const;
 
  private:
   JournalWriter() = default;
@@ -47,7 +46,7 @@ class JournalWriter {
   void UnloadLocked() REQUIRES(mutex_);
 
   Fd fd_;
-  mutable Mutex mutex_;
+  Mutex mutex_;
   uint8_t* map_ GUARDED_BY(mutex_) = nullptr;
   size_t capacity_ GUARDED_BY(mutex_) = 0;
   size_t used_ GUARDED_BY(mutex_) = 0;

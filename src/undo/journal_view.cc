@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/io.h"
+#include "undo/place.h"
 
 namespace sandglass::undo {
 namespace {
@@ -24,8 +25,7 @@ size_t CloseFrameBytes() {
 }  // namespace
 
 Result<JournalView> JournalView::Open(int dir_fd, const char* name) {
-  Fd fd(::openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return Error::FromErrno(errno, "open journal");
+  TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDONLY));
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return Error::FromErrno(errno, "stat journal");
   const auto size = static_cast<size_t>(info.st_size);
@@ -89,8 +89,7 @@ Result<CloseRecord> JournalView::Close() const {
 }
 
 Result<JournalSummary> ReadJournalSummary(int dir_fd, const char* name) {
-  Fd fd(::openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return Error::FromErrno(errno, "open journal");
+  TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDONLY));
   std::array<uint8_t, kJournalHeaderBytes> page{};
   TRY_ASSIGN(size_t got, PReadFully(fd.get(), page, 0));
   TRY_ASSIGN(DecodedJournalHeader decoded, DecodeJournalHeader(ByteView(page).first(got)));

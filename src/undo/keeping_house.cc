@@ -1,6 +1,7 @@
 // LogCore's housekeeping: staying within the limits, deleting what was dropped, compressing packs, the heartbeat.
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -21,23 +22,32 @@ uint64_t LogCore::RetainedBudget(uint64_t retained) const {
                   free / 100 * options_.limits.max_retained_percent_of_free);
 }
 
-std::vector<StepId> LogCore::Evict() {
-  uint64_t copied = 0, retained = 0;
-  for (const StepRow& row : steps_) {
-    copied += row.close.copied_bytes;
-    retained += row.close.retained_bytes;
+LogCore::Budget LogCore::TakeStock() const {
+  Budget budget{.copied = options_.limits.max_copied_bytes};
+  for (const auto* rows : {&steps_, &redo_}) {
+    for (const StepRow& row : *rows) {
+      budget.used_copied += row.close.copied_bytes;
+      budget.used_retained += row.close.retained_bytes;
+    }
   }
-  const uint64_t retained_budget = retained == 0 ? UINT64_MAX : RetainedBudget(retained);
+  if (budget.used_retained > 0) budget.retained = RetainedBudget(budget.used_retained);
+  return budget;
+}
+
+void LogCore::Budget::Free(const StepRow& row) {
+  used_copied -= row.close.copied_bytes;
+  used_retained -= row.close.retained_bytes;
+}
+
+std::vector<StepId> LogCore::Evict() {
+  Budget budget = TakeStock();
   std::vector<StepId> evicted;
-  while (steps_.size() > 1 &&
-         (steps_.size() > options_.limits.max_steps || copied > options_.limits.max_copied_bytes ||
-          retained > retained_budget)) {
+  while (steps_.size() > 1 && (steps_.size() > options_.limits.max_steps || budget.exceeded())) {
     const StepRow row = steps_.front();
     steps_.erase(steps_.begin());
     BestEffort("drop an evicted step", DropRow(frame_->steps(), row));
     BestEffort("save barriers", DropBarriers(row.header.id));
-    copied -= row.close.copied_bytes;
-    retained -= row.close.retained_bytes;
+    budget.Free(row);
     evicted.push_back(row.header.id);
   }
   if (!evicted.empty()) {
@@ -47,6 +57,27 @@ std::vector<StepId> LogCore::Evict() {
   if (objects_.Bloated()) CompactObjects();
   Poke();
   return evicted;
+}
+
+// Before any step: a redo is asked for rarely, and never without its rollback. The oldest one is the last to be redone, so what is left
+// can still be. Steps do not make room for the newest one either: the next step drops it.
+void LogCore::TrimRedo(RewindReport& report) {
+  Budget budget = TakeStock();
+  bool trimmed = false;
+  while (redo_.size() > 1 && budget.exceeded()) {
+    // First the steps that it took back: a folder in steps/ counts as undone only as long as redo/ says so.
+    if (Status settled = DropLeftovers(); !settled.ok())
+      return NoteFailure("drop what was taken back", settled, report);
+    const StepRow row = redo_.front();
+    redo_.erase(redo_.begin());
+    NoteFailure("drop an old rollback", DropRow(frame_->redo(), row), report);
+    report.warnings.push_back(
+        fmt::format("step {} can no longer be redone: the undo store has reached its limits",
+                    row.header.id.value));
+    budget.Free(row);
+    trimmed = true;
+  }
+  if (trimmed) ForgetFrozen();
 }
 
 void LogCore::CompactObjects() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -133,7 +134,9 @@ class LogCore {
   Status ShadowLiveWriters(std::span<const ObjectRef> live_writers) REQUIRES(lifecycle_);
   Status Promote(StepWriter& writer, const ChangeCounts& counts) REQUIRES(lifecycle_);
   JournalHeader NewHeader(const StepSpec& spec, StepId id) REQUIRES(lifecycle_);
-  StepId NextId(const StepSpec& spec) const REQUIRES(lifecycle_);
+  StepId NextId(StepKind kind) const REQUIRES(lifecycle_);
+  // kInvalid, kExists.
+  Status CheckChosenId(StepId id) const REQUIRES(lifecycle_);
   void SetCurrent(std::unique_ptr<StepWriter> writer);
   std::unique_ptr<StepWriter> TakeCurrent();
   StepWriter* current() const;
@@ -168,6 +171,7 @@ class LogCore {
   Status RunRewind(Source& source, Force force, const std::unordered_set<ObjectId>* keep,
                    RewindReport& report, StepRow& reversal) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
+  void NoteLeftBehind(const Conflict& conflict) REQUIRES(lifecycle_);
   Status EnsureSettled() REQUIRES(lifecycle_);
   // Everything that happened so far belongs to a closed step: the same for a plan as for the deed. kBusy: one is open.
   Status SettleForRewind() REQUIRES(lifecycle_);
@@ -181,6 +185,7 @@ class LogCore {
   Result<RewindReport> Plan(Way way, size_t count) REQUIRES(lifecycle_);
   Status CheckRedoCount(uint32_t count) const REQUIRES(lifecycle_);
   Status Promote(Way way, StepRow reversal, RewindReport& report) REQUIRES(lifecycle_);
+  Result<Source> OpenSource(Way way, const StepRow& row) REQUIRES(lifecycle_);
   bool IsReadable(const StepRow& row) REQUIRES(lifecycle_);
   // The newest step, which cannot be read, leaves the history.
   Status SetNewestAside(RewindReport& report) REQUIRES(lifecycle_);
@@ -231,7 +236,17 @@ class LogCore {
   Status EndRestore(StepId id) EXCLUDES(lifecycle_);
 
   // --- keeping_house.cc
+  // What all that is kept may cost and does, for steps and redo together.
+  struct Budget {
+    uint64_t copied = 0, retained = UINT64_MAX;
+    uint64_t used_copied = 0, used_retained = 0;
+
+    bool exceeded() const { return used_copied > copied || used_retained > retained; }
+    void Free(const StepRow& row);
+  };
+  Budget TakeStock() const REQUIRES(lifecycle_);
   std::vector<StepId> Evict() REQUIRES(lifecycle_);
+  void TrimRedo(RewindReport& report) REQUIRES(lifecycle_);
   uint64_t RetainedBudget(uint64_t retained) const;
   Status DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close)
       REQUIRES(lifecycle_);
@@ -277,9 +292,10 @@ class LogCore {
   uint64_t next_order_ GUARDED_BY(lifecycle_) = 1;
   uint64_t next_redo_ GUARDED_BY(lifecycle_) = 1;
   // Of steps that were opened here, also aborted ones: a late answer to a question about one must not meet another with its id.
-  int64_t lowest_id_ GUARDED_BY(lifecycle_) = 0;
-  int64_t highest_id_ GUARDED_BY(lifecycle_) = 0;
+  std::set<StepId> opened_ids_ GUARDED_BY(lifecycle_);
+  // Written by Open only, so that it can be read without a lock.
   RecoveryReport recovery_;
+  bool recovering_ GUARDED_BY(lifecycle_) = true;
 
   // The pointer changes only under lifecycle_ with the gate held alone; readers inside the gate may use it freely.
   mutable Mutex current_mutex_;

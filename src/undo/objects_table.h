@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "base/fd.h"
@@ -15,21 +14,9 @@
 #include "base/result.h"
 #include "base/thread_annotations.h"
 #include "undo/object.h"
+#include "undo/objects_format.h"
 
 namespace sandglass::undo {
-
-struct Signature {
-  uint64_t size = 0;
-  int64_t mtime_ns = 0;
-  int64_t ctime_ns = 0;
-  uint32_t mode = 0, uid = 0, gid = 0;
-
-  static Signature Of(const FileStat& stat) {
-    return {stat.size, stat.mtime_ns, stat.ctime_ns, stat.mode, stat.uid, stat.gid};
-  }
-  // Times and size of a directory move with every name in it, which is nobody's edit of the directory itself.
-  bool Matches(const FileStat& stat) const;
-};
 
 class ObjectsTable {
  public:
@@ -53,7 +40,6 @@ class ObjectsTable {
   // kNoSpace etc.: the buffer is kept and tried again by the next Flush.
   Status Flush();
 
-  size_t size() const;
   // Worth a Compact()?
   bool Bloated() const;
   // Rewrites the file with only what `live` (identities in retained journals, as recorded) can lead to, and "adopted" of `steps` alone.
@@ -61,7 +47,6 @@ class ObjectsTable {
                  const std::unordered_set<uint64_t>& steps);
 
  private:
-  struct Entry;
   Status ReadEntries(int file);
   Status AppendLocked() REQUIRES(mutex_);
 
@@ -69,9 +54,7 @@ class ObjectsTable {
   Fd file_;
   FileSync sync_ = FileSync::kNone;
   mutable Mutex mutex_;
-  std::unordered_map<ObjectId, Signature> signatures_ GUARDED_BY(mutex_);
-  std::unordered_map<ObjectId, ObjectId> successors_ GUARDED_BY(mutex_);
-  std::unordered_set<uint64_t> adopted_ GUARDED_BY(mutex_);
+  ObjectsContent content_ GUARDED_BY(mutex_);
   std::string pending_ GUARDED_BY(mutex_);
   uint64_t file_bytes_ GUARDED_BY(mutex_) = 0;
   uint64_t compacted_bytes_ GUARDED_BY(mutex_) = 0;  // what the last Compact left; 0: none yet

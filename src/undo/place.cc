@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -98,8 +99,8 @@ class ProbeFiles {
     return ::renameat2(store_, "probe.a", store_, "probe.b", RENAME_EXCHANGE) == 0;
   }
   bool CanLease() const {
-    Fd reader(::openat(store_, "probe.a", O_RDONLY | O_CLOEXEC));
-    Fd writer(::openat(store_, "probe.a", O_WRONLY | O_CLOEXEC));
+    Fd reader(::openat(store_, "probe.a", O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    Fd writer(::openat(store_, "probe.a", O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
     // A lease that is granted although a writer is there would prove nothing.
     const bool refused = ::fcntl(reader.get(), F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
     return refused;
@@ -129,7 +130,13 @@ bool HaveSameEncryption(const Place& place) {
   return project.ok() && store.ok() && *project == *store;
 }
 
-Status Probe(Place& place) {
+}  // namespace
+
+FreshFolder::~FreshFolder() {
+  if (!path_.empty()) ::rmdir(path_.c_str());
+}
+
+Status ProbeStore(Place& place) {
   TRY_ASSIGN(FileStat root, StatFd(place.root.get()));
   TRY_ASSIGN(FileStat store, StatFd(place.store.get()));
   struct stat root_dev{}, store_dev{};
@@ -155,15 +162,12 @@ Status Probe(Place& place) {
   return Ok();
 }
 
-}  // namespace
-
-Status MakeFolders(const std::string& path, std::string_view what) {
+Result<FreshFolder> MakeFolders(const std::string& path, std::string_view what) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return Error::FromErrno(errno, fmt::format("create {} {}", what, path));
-  }
-  return Ok();
+  if (::mkdir(path.c_str(), 0700) == 0) return FreshFolder(path);
+  if (errno == EEXIST) return FreshFolder();
+  return Error::FromErrno(errno, fmt::format("create {} {}", what, path));
 }
 
 Result<Fd> OpenSubdir(int dir_fd, const char* name) {
@@ -177,6 +181,20 @@ Result<Fd> OpenOrMakeDir(int dir_fd, const char* name) {
     return Error::FromErrno(errno, fmt::format("create folder {}", name));
   }
   return OpenSubdir(dir_fd, name);
+}
+
+Result<Fd> OpenStoreFile(int dir_fd, const char* name, int flags) {
+  // A FIFO would keep us waiting for its other end.
+  Fd fd(::openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if (!fd.valid() && errno != ELOOP) return Error::FromErrno(errno, fmt::format("open {}", name));
+  struct stat info{};
+  if (fd.valid() && ::fstat(fd.get(), &info) != 0)
+    return Error::FromErrno(errno, fmt::format("stat {}", name));
+  if (!fd.valid() || !S_ISREG(info.st_mode)) {
+    return Error(Code::kCorrupt,
+                 fmt::format("{} in the undo store has been replaced by something else", name));
+  }
+  return fd;
 }
 
 bool NameExists(int dir_fd, const char* name) {
@@ -199,7 +217,7 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
   }
   if (access == StoreAccess::kReadWrite) {
     TRY(CheckApart(place->project_path, place->store_path));
-    TRY(MakeFolders(place->store_path, "the undo store"));
+    TRY_ASSIGN(place->fresh_store, MakeFolders(place->store_path, "the undo store"));
   }
   TRY_ASSIGN(place->store, OpenFolder(place->store_path));
   TRY_ASSIGN(place->identifier, Identifier::Probe(place->root.get()));
@@ -207,7 +225,6 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
   TRY_ASSIGN(FileStat root, StatFd(place->root.get()));
   place->root_mount = root.mount;
   place->boot_id = ReadBootId();
-  if (access == StoreAccess::kReadWrite) TRY(Probe(*place));
   return place;
 }
 

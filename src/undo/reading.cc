@@ -335,10 +335,10 @@ Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, u
     return Ok();
   }
   TRY_ASSIGN(int blobs, files.Blobs());
-  Fd blob(::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
-                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!blob.valid()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
-  TRY_ASSIGN(content, ReadWhole(blob.get(), max_bytes));
+  const BlobName name({static_cast<uint32_t>(r.where)});
+  const auto blob = OpenStoreFile(blobs, name.c_str(), O_RDONLY);
+  if (!blob.ok()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
+  TRY_ASSIGN(content, ReadWhole(blob->get(), max_bytes));
   return Ok();
 }
 

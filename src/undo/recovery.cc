@@ -18,6 +18,26 @@ namespace {
 // A system call that was under way when the process was killed may finish, and stamp, a little after the last heartbeat.
 constexpr int64_t kHeartbeatSlackNs = 250'000'000;
 
+// What the interrupted step copied and keeps, worked out from its journal and its anchors. Clones cost nothing.
+void CountCosts(const JournalView& journal, int step_dir, CloseRecord& close) {
+  std::unordered_set<uint64_t> dropped;
+  journal.ForEachOf<DropRecord>(
+      [&](const DropRecord& drop, size_t) { dropped.insert(drop.blob.value); });
+  journal.ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
+    const bool copied = content.keeping == Keeping::kPack ||
+                        (content.keeping == Keeping::kBlob && !dropped.contains(content.where));
+    if (copied) close.copied_bytes += content.length;
+  });
+  ForEachAnchor(step_dir, [&](int folder, const char* name) {
+    const auto stat = StatAt(folder, name);
+    if (!stat.ok()) return;
+    if (stat->nlink == 1)
+      close.retained_bytes += stat->blocks * 512;
+    else
+      ++close.shared_anchors;
+  });
+}
+
 }  // namespace
 
 Status LogCore::Recover() {
@@ -71,6 +91,14 @@ Status LogCore::RecoverRewind() {
   return Ok();
 }
 
+// Of a rewind that was taken back: recovery reports it, and later nobody asks.
+void LogCore::NoteLeftBehind(const Conflict& conflict) {
+  options_.log.Warn("left as it is when a rewind was taken back",
+                    {{"path", conflict.path}, {"why", conflict.detail}});
+  if (recovering_)
+    recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
+}
+
 Status LogCore::RecoverStep() {
   if (!NameExists(frame_->wal(), kInProgress)) {
     ::unlinkat(frame_->wal(), kKeepFile, 0);
@@ -112,20 +140,13 @@ Status LogCore::RecoverStep() {
 // Which objects a person changed after the crash. Worked out once and written down before anything is touched: a recovery that is killed
 // and run again could not tell its own time stamps from a person's any more.
 Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) {
+  if (auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30); written.ok())
+    return ParseKeepList(*written);
   std::unordered_set<ObjectId> keep;
-  auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30);
-  if (written.ok()) {
-    for (size_t at = 0; at + 33 <= written->size(); at += 33) {
-      if (auto id = ParseHexId(std::string_view(*written).substr(at, 32))) keep.insert(*id);
-    }
-    return keep;
-  }
   for (const ObjectId& id :
        FindLateChanges(*place_, view, view.journal().heartbeat_ns() + kHeartbeatSlackNs))
     keep.insert(id);
-  std::string text;
-  for (const ObjectId& id : keep) text += HexId(id) + '\n';
-  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, text, file_sync()));
+  TRY(ReplaceFileAt(frame_->wal(), kKeepFile, WriteKeepList(keep), file_sync()));
   return keep;
 }
 
@@ -152,13 +173,12 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
                                        .uid = found->stat.uid,
                                        .gid = found->stat.gid});
     }
-    records.emplace_back(
-        CloseRecord{.closed_ns = Now().ns,
-                    .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
-                    .counts = judged.Counts(),
-                    .copied_bytes = 0,
-                    .retained_bytes = 0,
-                    .shared_anchors = 1});
+    CloseRecord close{
+        .closed_ns = Now().ns,
+        .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
+        .counts = judged.Counts()};
+    CountCosts(judged.journal(), dir.get(), close);
+    records.emplace_back(close);
     TRY(AppendToFinishedJournal(dir.get(), "journal", records));
   }
   TRY(MakePowerSafe(Reach::kEverything));

@@ -11,13 +11,11 @@
 #include <utility>
 
 #include "base/io.h"
-#include "base/json.h"
 #include "undo/place.h"
 
 namespace sandglass::undo {
 namespace {
 
-constexpr size_t kMaxEntry = 64 << 10;
 constexpr int kLockTries = 1000;
 constexpr useconds_t kLockPauseMicroseconds = 10'000;
 
@@ -34,22 +32,12 @@ bool IsEntryName(std::string_view name) {
 }
 
 Result<RegisteredProject> ReadEntry(int folder, const std::string& name) {
-  TRY_ASSIGN(std::string text, ReadFileAt(folder, name.c_str(), kMaxEntry));
+  TRY_ASSIGN(std::string text, ReadFileAt(folder, name.c_str(), kMaxRegistryEntry));
   TRY_ASSIGN(RegisteredProject entry, ParseRegistryEntry(text));
   if (PathKey(entry.project) != name) {
     return Error(Code::kCorrupt, "the entry does not belong under its name");
   }
   return entry;
-}
-
-Result<std::string> PathMember(const Json& json, std::string_view key) {
-  const Json* member = json.Find(key);
-  if (member == nullptr) return Error(Code::kCorrupt, fmt::format("no {} in the entry", key));
-  auto path = BytesFromJson(*member);
-  if (!path.ok() || !path->starts_with('/') || path->find('\0') != std::string::npos) {
-    return Error(Code::kCorrupt, fmt::format("the entry's {} is no absolute path", key));
-  }
-  return path;
 }
 
 // Both are real paths, so the names decide.
@@ -127,26 +115,13 @@ std::string RegistryFor(const UndoPaths& paths) {
 
 std::string RegistryLocation() { return (StateFolder() / "projects").native(); }
 
-Result<RegisteredProject> ParseRegistryEntry(std::string_view text) {
-  auto json = ParseJson(text, kMaxEntry);
-  if (!json.ok()) return Error(Code::kCorrupt, "the entry is no JSON");
-  TRY_ASSIGN(std::string project, PathMember(*json, "project"));
-  TRY_ASSIGN(std::string store, PathMember(*json, "store"));
-  return RegisteredProject{std::move(project), std::move(store)};
-}
-
-std::string WriteRegistryEntry(const RegisteredProject& entry) {
-  return WriteJson(Json::Object(
-             {{"project", BytesToJson(entry.project)}, {"store", BytesToJson(entry.store)}})) +
-         "\n";
-}
-
 Result<RegistryClaim> RegistryClaim::Take(const std::string& folder, const std::string& project,
                                           const Logger& log) {
   RegistryClaim claim;
   if (folder.empty()) return claim;
   TRY_ASSIGN(claim.project_, RealPath(project));
-  TRY(MakeFolders(folder, "the project registry"));
+  TRY_ASSIGN(FreshFolder fresh, MakeFolders(folder, "the project registry"));
+  fresh.Keep();  // for all projects
   TRY_ASSIGN(claim.folder_, OpenRegistry(folder));
   TRY_ASSIGN(claim.lock_, TakeLock(claim.folder_.get(), folder));
   TRY(claim.CheckOthers(log));
@@ -182,7 +157,7 @@ Status RegistryClaim::Register(const std::string& store) {
   TRY_ASSIGN(std::string real_store, RealPath(store));
   const std::string name = PathKey(project_);
   const std::string text = WriteRegistryEntry({project_, std::move(real_store)});
-  const auto old = ReadFileAt(folder_.get(), name.c_str(), kMaxEntry);
+  const auto old = ReadFileAt(folder_.get(), name.c_str(), kMaxRegistryEntry);
   if (!old.ok() || *old != text) {
     auto written = ReplaceFileAt(folder_.get(), name.c_str(), text);
     if (!written.ok()) return written.error().WithContext("enter the project in the registry");

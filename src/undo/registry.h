@@ -11,25 +11,17 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "undo/state_files.h"
 #include "undo/undo_log.h"
 
 namespace sandglass::undo {
 
-struct RegisteredProject {
-  std::string project, store;  // real paths
-};
-
 // The registry that these paths ask for; "": none.
 std::string RegistryFor(const UndoPaths& paths);
-
-// The content of an entry. kCorrupt: it is none.
-Result<RegisteredProject> ParseRegistryEntry(std::string_view text);
-std::string WriteRegistryEntry(const RegisteredProject& entry);
 
 class RegistryClaim {
  public:

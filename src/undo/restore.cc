@@ -105,8 +105,8 @@ class Contents {
       }
       const std::string name = fmt::format("{}", aside_.size());
       TRY_ASSIGN(PastState full, past_.At(path, kMaxRestoreBytes));
-      Fd file(::openat(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-      if (!file.valid()) return Error::FromErrno(errno, "set a content aside");
+      TRY_ASSIGN(const Fd file,
+                 OpenStoreFile(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL));
       TRY(WriteSparse(file.get(), full.content));
       aside_.emplace(path, name);
     }
@@ -117,9 +117,7 @@ class Contents {
   Result<Content> Of(const std::string& path) const {
     Content content;
     if (const auto found = aside_.find(path); found != aside_.end()) {
-      content.file =
-          Fd(::openat(folder_.get(), found->second.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-      if (!content.file.valid()) return Error::FromErrno(errno, "read a content set aside");
+      TRY_ASSIGN(content.file, OpenStoreFile(folder_.get(), found->second.c_str(), O_RDONLY));
     } else {
       TRY_ASSIGN(PastState full, past_.At(path, kMaxRestoreBytes));
       content.text = std::move(full.content);

@@ -106,9 +106,7 @@ Status LogCore::TakeBackReversal() {
               .origin = origin->get(),
               .force = Force::kYes},
              report));
-  for (const Conflict& conflict : report.conflicts) {
-    recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
-  }
+  for (const Conflict& conflict : report.conflicts) NoteLeftBehind(conflict);
   TRY(MakePowerSafe(Reach::kEverything));
   return frame_->Discard(frame_->wal(), kRewind);
 }

@@ -91,8 +91,7 @@ Status Shadows::Take(const OpenObject& object) {
     shadow.slot = {next_++};
   }
   BlobName name(shadow.slot);
-  Fd copy(::openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!copy.valid()) return Error::FromErrno(errno, "create shadow");
+  TRY_ASSIGN(const Fd copy, OpenStoreFile(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL));
   TRY_ASSIGN(CopyResult copied, CloneOrCopy(place_, object.fd.get(), copy.get(), object.stat.size));
   shadow.keeping = copied.keeping;
   shadow.checksum = copied.checksum;
@@ -140,8 +139,8 @@ Result<std::vector<ObjectId>> Shadows::Changed() const {
       return Error::FromErrno(errno, "stat a file with a live writer");
     bool same = static_cast<uint64_t>(info.st_size) == shadow.meta.size;
     if (same) {
-      Fd copy(::openat(folder_.get(), BlobName(shadow.slot).c_str(), O_RDONLY | O_CLOEXEC));
-      if (!copy.valid()) return Error::FromErrno(errno, "open shadow");
+      TRY_ASSIGN(const Fd copy,
+                 OpenStoreFile(folder_.get(), BlobName(shadow.slot).c_str(), O_RDONLY));
       TRY_ASSIGN(same, SameBytes(copy.get(), shadow.live.get(), shadow.meta.size));
     }
     if (!same) changed.push_back(id);

@@ -125,8 +125,7 @@ Result<int> StepFiles::Blobs() {
 
 Result<int> StepFiles::Pack() {
   if (!pack_.valid()) {
-    pack_ = Fd(::openat(dir_.get(), "pack", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!pack_.valid()) return Error::FromErrno(errno, "open pack");
+    TRY_ASSIGN(pack_, OpenStoreFile(dir_.get(), "pack", O_RDWR | O_CREAT));
     names_synced_ = false;
   }
   return pack_.get();
@@ -160,14 +159,17 @@ Result<Bytes> StepFiles::ReadPack(uint64_t offset, uint64_t length) {
 // The housekeeper may be exchanging one form for the other at this very moment, so a miss is looked at twice.
 Status StepFiles::OpenPackForReading() {
   for (int look = 0; look < 2; ++look) {
-    Fd file(::openat(dir_.get(), "packz", O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (file.valid()) {
-      TRY_ASSIGN(PackReader reader, PackReader::Open(std::move(file)));
+    auto file = OpenStoreFile(dir_.get(), "packz", O_RDONLY);
+    if (file.ok()) {
+      TRY_ASSIGN(PackReader reader, PackReader::Open(std::move(*file)));
       compressed_ = std::make_unique<PackReader>(std::move(reader));
       return Ok();
     }
-    pack_ = Fd(::openat(dir_.get(), "pack", O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (pack_.valid()) return Ok();
+    auto raw = OpenStoreFile(dir_.get(), "pack", O_RDONLY);
+    if (raw.ok()) {
+      pack_ = std::move(*raw);
+      return Ok();
+    }
   }
   return Error(Code::kCorrupt, "the pack is missing");
 }
@@ -231,14 +233,12 @@ Result<bool> SameBytes(int a, int b, uint64_t size) {
 }
 
 Status CompressPack(int step_dir) {
-  Fd raw(::openat(step_dir, "pack", O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!raw.valid()) return errno == ENOENT ? Ok() : Status(Error::FromErrno(errno, "open pack"));
+  const auto raw = OpenStoreFile(step_dir, "pack", O_RDONLY);
+  if (!raw.ok()) return raw.error().code() == Code::kNotFound ? Ok() : Status(raw.error());
   struct stat info{};
-  if (::fstat(raw.get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
-  Fd out(
-      ::openat(step_dir, "packz.tmp", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!out.valid()) return Error::FromErrno(errno, "create compressed pack");
-  Status written = WriteCompressedPack(raw.get(), static_cast<uint64_t>(info.st_size), out.get());
+  if (::fstat(raw->get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
+  TRY_ASSIGN(const Fd out, OpenStoreFile(step_dir, "packz.tmp", O_RDWR | O_CREAT | O_TRUNC));
+  Status written = WriteCompressedPack(raw->get(), static_cast<uint64_t>(info.st_size), out.get());
   if (written.ok() && ::renameat(step_dir, "packz.tmp", step_dir, "packz") != 0) {
     written = Error::FromErrno(errno, "rename compressed pack");
   }

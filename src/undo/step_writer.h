@@ -2,6 +2,7 @@
 //
 // Used by the interceptor for what a world does, and by rewinds for what they do themselves, so that a rollback is recorded (and can
 // be redone, or taken back when it is killed) by the very same code. It decides how to keep things, not whether that is allowed.
+// Split over files by task: step_writer.cc (records, intents, the end), step_contents.cc, step_anchors.cc.
 //
 // Thread-safe, but the caller holds the KeyLocks of the directories and objects concerned from touch to Settle.
 #pragma once
@@ -118,7 +119,6 @@ class StepWriter {
   uint64_t copied_bytes() const { return copied_; }
   uint64_t retained_bytes() const { return retained_; }
   bool shares_anchors() const { return shared_anchors_ > 0; }
-  bool empty() const { return records_ == 0; }
 
  private:
   // What is kept of a large file whose changes are announced with their offsets.
@@ -148,8 +148,10 @@ class StepWriter {
                                                    const char* name, const JournalHeader& header,
                                                    const StepWriterOptions& options);
 
-  Status DropIfUnchanged(const Provisional& copy);
   Status Append(const Record& record);
+
+  // --- step_contents.cc
+  Status DropIfUnchanged(const Provisional& copy);
   Status CountCopy(uint64_t bytes);
   // Counts, appends to the pack and says where. Nothing is counted on error.
   Result<uint64_t> CopyToPack(ByteView bytes);
@@ -157,6 +159,7 @@ class StepWriter {
   Status CaptureWhole(const OpenObject& object, std::string_view path, bool provisional);
   Status CapturePack(const OpenObject& object, std::string_view path);
   Status CaptureBlob(const OpenObject& object, std::string_view path, bool provisional);
+  Result<CopyResult> CopyToBlob(const OpenObject& object, BlobId slot);
   Status CheckRestorable(const OpenObject& object, std::string_view path) const;
   Result<Ranges*> RangesOf(const OpenObject& object, std::string_view path);
   Status CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size,
@@ -164,10 +167,16 @@ class StepWriter {
   Status CaptureRange(const OpenObject& object, std::string_view path, uint64_t begin,
                       uint64_t end);
   Status AdoptShadow(ObjectId object, std::string_view path, Shadow shadow);
+
+  // --- step_anchors.cc
   Result<Keep> KeepNonDirectory(const OpenObject& object, int dir_fd, const char* name,
                                 std::string_view path, KeepBy by);
   Status KeepAsContent(const OpenObject& object, std::string_view path);
   Result<Keep> Anchored(const OpenObject& object, AnchorId slot, bool by_rename);
+  // A private file in the slot that looks like the object, but for its content.
+  Result<OpenObject> MakeFreshInode(AnchorId slot, const Metadata& meta);
+
+  // --- step_writer.cc
   bool IsWhole(ObjectId object) const;
   void MarkWhole(ObjectId object);
   void MarkBorn(ObjectId object);
@@ -183,7 +192,6 @@ class StepWriter {
   std::atomic<uint64_t> copied_{0};
   std::atomic<uint64_t> retained_{0};
   std::atomic<uint32_t> shared_anchors_{0};
-  std::atomic<uint64_t> records_{0};
   std::atomic<bool> unprotected_{false};
   std::atomic<bool> closed_{false};
   mutable Mutex mutex_;

@@ -12,27 +12,20 @@
 #include <charconv>
 
 #include "base/io.h"
-#include "base/json.h"
 
 namespace sandglass::undo {
 namespace {
 
-constexpr size_t kMaxStateFile = 64 << 20;
-
-template <class Int>
-std::optional<Int> ParseInt(std::string_view text, int base = 10) {
-  Int value{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+std::optional<StepId> ParseStepId(std::string_view text) {
+  StepId id;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id.value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return id;
 }
-
-std::string VersionText() { return fmt::format("{}\n", kFormatVersion); }
 
 Status CheckVersion(int store_fd) {
   TRY_ASSIGN(auto version, ReadStoreVersion(store_fd));
-  if (!version) return ReplaceFileAt(store_fd, "version", VersionText());
-  if (*version == kFormatVersion) return Ok();
+  if (!version || *version == kFormatVersion) return Ok();
   return Error(Code::kVersion, fmt::format("the undo store has format {} and this program knows "
                                            "format {}; discard the store to go on "
                                            "without its history (the project is not touched)",
@@ -41,13 +34,10 @@ Status CheckVersion(int store_fd) {
 
 Result<Fd> TakeLock(const Place& place) {
   const int store_fd = place.store.get();
-  Fd lock(::openat(store_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!lock.valid()) return Error::FromErrno(errno, "open the store's lock");
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
-    const std::string pid = fmt::format("{}\n", ::getpid());
-    if (::ftruncate(lock.get(), 0) == 0) (void)PWriteFully(lock.get(), AsBytes(pid), 0);
-    return lock;
-  }
+  auto lock = OpenStoreFile(store_fd, "lock", O_RDWR | O_CREAT);
+  if (!lock.ok())
+    return lock.error().WithContext(fmt::format("lock the undo store {}", place.store_path));
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno != EWOULDBLOCK) return Error::FromErrno(errno, "lock the store");
   auto holder = ReadFileAt(store_fd, "lock", 64);
   std::string who = holder.ok() && !holder->empty()
@@ -59,40 +49,44 @@ Result<Fd> TakeLock(const Place& place) {
                   place.store_path));
 }
 
-// The project that the store says it belongs to.
-struct Owner {
-  std::string root;  // the folder's identity
-  std::string path;  // "?": not told
-};
-
-Result<Owner> ParseOwner(const std::string& text) {
-  TRY_ASSIGN(Json json, ParseJson(text));
-  TRY_ASSIGN(std::string root, json.GetString("root"));
-  const Json* path = json.Find("path");
-  const bool told = path != nullptr && path->AsString() != nullptr;
-  return Owner{std::move(root), told ? *path->AsString() : "?"};
-}
-
 // A store holds identities of one project's objects: used with another project it would only see conflicts.
 Status CheckProject(const Place& place) {
-  const int store = place.store.get();
-  auto text = ReadFileAt(store, "project", kMaxStateFile);
-  if (text.ok()) {
-    TRY_ASSIGN(Owner owner, ParseOwner(*text));
-    if (owner.root != HexId(place.root_id)) {
-      return Error(Code::kConflict, fmt::format("this undo store belongs to another folder (it was "
-                                                "{}); if that folder was replaced by a copy, "
-                                                "discard the store to start anew",
-                                                owner.path));
-    }
-  } else if (text.error().code() != Code::kNotFound) {
-    return text.error();
+  auto text = ReadFileAt(place.store.get(), "project", kMaxStateFile);
+  if (!text.ok()) return text.error().code() == Code::kNotFound ? Ok() : Status(text.error());
+  TRY_ASSIGN(StoreOwner owner, ParseStoreOwner(*text));
+  if (owner.root == place.root_id) return Ok();
+  return Error(Code::kConflict, fmt::format("this undo store belongs to another folder (it was "
+                                            "{}); if that folder was replaced by a copy, "
+                                            "discard the store to start anew",
+                                            owner.path));
+}
+
+// Is there nothing yet, or a store of this project that this program can use? Changes nothing.
+Status CheckStore(const Place& place) {
+  if (!IsStore(place.store.get())) {
+    return Error(Code::kInvalid,
+                 fmt::format("{} holds other things than an undo store; choose an empty folder",
+                             place.store_path));
   }
-  Json json =
-      Json::Object({{"root", HexId(place.root_id)}, {"path", BytesToJson(place.project_path)}});
-  const std::string now = WriteJson(json);
-  if (text.ok() && *text == now) return Ok();
-  return ReplaceFileAt(store, "project", now);  // new, or moved
+  TRY(CheckVersion(place.store.get()));
+  return CheckProject(place);
+}
+
+// Replaces a file that says something else, or is missing.
+Status WriteIfOther(int store_fd, const char* name, const std::string& content) {
+  const auto now = ReadFileAt(store_fd, name, kMaxStateFile);
+  if (now.ok() && *now == content) return Ok();
+  return ReplaceFileAt(store_fd, name, content);
+}
+
+// Says whose it is. Needs its lock.
+Status Sign(const Place& place, int lock_fd) {
+  const int store = place.store.get();
+  const std::string pid = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(lock_fd, 0) == 0) (void)PWriteFully(lock_fd, AsBytes(pid), 0);
+  TRY(WriteIfOther(store, "version", WriteVersion(kFormatVersion)));
+  return WriteIfOther(store, "project",
+                      WriteStoreOwner({.root = place.root_id, .path = place.project_path}));
 }
 
 Result<StepRow> ReadRow(int folder_fd, const std::string& name) {
@@ -102,8 +96,8 @@ Result<StepRow> ReadRow(int folder_fd, const std::string& name) {
   StepRow row{.folder = name, .damaged = true};
   if (auto view = JournalView::Open(dir.get(), "journal"); view.ok()) {
     row.header = view->header();
-  } else if (auto id = ParseInt<int64_t>(name)) {
-    row.header.id = {*id};
+  } else if (auto id = ParseStepId(name)) {
+    row.header.id = *id;
     row.header.label = "(damaged)";
   } else {
     return Error(Code::kCorrupt, "not a step");
@@ -139,14 +133,10 @@ StepInfo StepRow::Info() const {
 Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
   std::unique_ptr<StoreFrame> frame(new StoreFrame(place));
   const int store = place.store.get();
-  if (!IsStore(store)) {
-    return Error(Code::kInvalid,
-                 fmt::format("{} holds other things than an undo store; choose an empty folder",
-                             place.store_path));
-  }
+  TRY(CheckStore(place));  // before the lock, whose file would be made and written to
   TRY_ASSIGN(frame->lock_, TakeLock(place));
-  TRY(CheckVersion(store));
-  TRY(CheckProject(place));
+  TRY(CheckStore(place));  // again: it may have been somebody's who has just left it
+  TRY(Sign(place, frame->lock_.get()));
   TRY_ASSIGN(frame->wal_, OpenOrMakeDir(store, "wal"));
   TRY_ASSIGN(frame->steps_, OpenOrMakeDir(store, "steps"));
   TRY_ASSIGN(frame->redo_, OpenOrMakeDir(store, "redo"));
@@ -190,8 +180,7 @@ bool IsStore(int store_fd) {
   if (!version.ok() || !*version) return false;
   const auto project = ReadFileAt(store_fd, "project", kMaxStateFile);
   if (!project.ok()) return false;
-  const auto owner = ParseOwner(*project);
-  return owner.ok() && ParseHexId(owner->root);
+  return ParseStoreOwner(*project).ok();
 }
 
 Result<std::vector<StepRow>> ListSteps(int folder_fd) {
@@ -209,63 +198,24 @@ Result<std::vector<StepRow>> ListSteps(int folder_fd) {
 }
 
 Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd) {
-  auto text = ReadFileAt(store_fd, "version", 64);
+  const auto text = ReadFileAt(store_fd, "version", 64);
   if (!text.ok()) {
     if (text.error().code() == Code::kNotFound) return std::optional<uint32_t>();
     return text.error();
   }
-  while (!text->empty() && (text->back() == '\n' || text->back() == ' ')) text->pop_back();
-  auto version = ParseInt<uint32_t>(*text);
-  if (!version)
-    return Error(Code::kVersion,
-                 "the undo store's version cannot be read; discard the store to go on");
-  return version;
-}
-
-std::string HexId(ObjectId id) { return fmt::format("{:016x}{:016x}", id.hi, id.lo); }
-
-std::optional<ObjectId> ParseHexId(std::string_view text) {
-  if (text.size() != 32) return std::nullopt;
-  auto hi = ParseInt<uint64_t>(text.substr(0, 16), 16),
-       lo = ParseInt<uint64_t>(text.substr(16), 16);
-  if (!hi || !lo) return std::nullopt;
-  return ObjectId{.lo = *lo, .hi = *hi};
+  TRY_ASSIGN(uint32_t version, ParseVersion(*text));
+  return std::optional(version);
 }
 
 Result<std::vector<Barrier>> ReadBarriers(int store_fd) {
-  std::vector<Barrier> barriers;
-  auto text = ReadFileAt(store_fd, "barriers", kMaxStateFile);
-  if (!text.ok()) {
-    if (text.error().code() == Code::kNotFound) return barriers;
-    return text.error();
-  }
-  auto json = ParseJson(*text, kMaxStateFile);
-  // Barriers only make rollback more careful, and after-states still protect: a damaged file is not worth a refusal.
-  if (!json.ok() || json->AsArray() == nullptr) return barriers;
-  for (const Json& item : *json->AsArray()) {
-    auto after = item.GetInt("after_step_id");
-    auto at = item.GetInt("time_ns");
-    const Json* paths = item.Find("paths");
-    if (!after.ok() || !at.ok() || paths == nullptr || paths->AsArray() == nullptr) continue;
-    Barrier barrier{.after = {*after}, .at = {*at}, .paths = {}};
-    for (const Json& path : *paths->AsArray()) {
-      if (auto bytes = BytesFromJson(path); bytes.ok()) barrier.paths.push_back(std::move(*bytes));
-    }
-    barriers.push_back(std::move(barrier));
-  }
-  return barriers;
+  const auto text = ReadFileAt(store_fd, "barriers", kMaxStateFile);
+  if (text.ok()) return ParseBarriers(*text);
+  if (text.error().code() == Code::kNotFound) return std::vector<Barrier>();
+  return text.error();
 }
 
-Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync) {
-  Json list = Json::Array();
-  for (const Barrier& barrier : barriers) {
-    Json paths = Json::Array();
-    for (const std::string& path : barrier.paths) paths.Append(BytesToJson(path));
-    list.Append(Json::Object({{"after_step_id", barrier.after.value},
-                              {"time_ns", barrier.at.ns},
-                              {"paths", std::move(paths)}}));
-  }
-  return ReplaceFileAt(store_fd, "barriers", WriteJson(list), sync);
+Status SaveBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync) {
+  return ReplaceFileAt(store_fd, "barriers", WriteBarriers(barriers), sync);
 }
 
 std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "undo/journal_view.h"
 #include "undo/place.h"
+#include "undo/state_files.h"
 #include "undo/types.h"
 
 namespace sandglass::undo {
@@ -39,7 +40,7 @@ inline constexpr const char* kTarget = "target";  // where a rewind over several
 
 class StoreFrame {
  public:
-  // Checks version and owner, takes the lock, creates what is missing. kVersion, kLocked, kConflict.
+  // Checks version and owner, takes the lock, creates what is missing. kInvalid, kVersion, kConflict, kLocked: nothing was changed.
   static Result<std::unique_ptr<StoreFrame>> Open(const Place& place);
 
   int wal() const { return wal_.get(); }
@@ -78,12 +79,9 @@ bool IsStore(int store_fd);
 // The format version of a store; nullopt: the store is empty.
 Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd);
 
-std::string HexId(ObjectId id);
-std::optional<ObjectId> ParseHexId(std::string_view text);
-
-// The file `barriers`.
+// The file `barriers`; none if it is missing.
 Result<std::vector<Barrier>> ReadBarriers(int store_fd);
-Status WriteBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync);
+Status SaveBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync);
 
 // History for people: steps and barriers in order.
 std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,

@@ -129,7 +129,7 @@ Status LogCore::SetBarriers(std::vector<Barrier> barriers) {
 
 Status LogCore::SaveBarriers() {
   barriers_unsaved_ = true;
-  TRY(WriteBarriers(frame_->store(), barriers_, file_sync()));
+  TRY(undo::SaveBarriers(frame_->store(), barriers_, file_sync()));
   barriers_unsaved_ = false;
   return Ok();
 }
@@ -205,6 +205,7 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
   NoteFailure("watch live writers on", RenewShadows(), report);
   if (!status.ok()) return status.error();
+  TrimRedo(report);
   return report;
 }
 
@@ -271,11 +272,24 @@ Error LogCore::Refusal(const Crossing& crossing, const std::vector<Conflict>& co
   return Error(CodeFor(conflicts), std::move(text));
 }
 
+// There is no way around a redo that cannot be read: what lies below it would be redone upon the wrong ground.
+Result<LogCore::Source> LogCore::OpenSource(Way way, const StepRow& row) {
+  auto source = Source::Open(FolderOf(way), row.folder);
+  if (source.ok()) return source;
+  const Error& error = source.error();
+  if (way == Way::kBack || !(IsDamage(error) || error.code() == Code::kNotFound))
+    return error.WithContext(fmt::format("step {}", row.header.id.value));
+  return error.WithContext(
+      fmt::format("nothing more can be redone, because redo/{} in the undo store is damaged; "
+                  "the next step drops it, and rolling back still works",
+                  row.folder));
+}
+
 // Takes the newest step back, or redoes the newest one that was.
 Status LogCore::CrossNewest(Way way, Force force, RewindReport& report) {
   const StepRow row = RowsOf(way).back();
-  auto source = Source::Open(FolderOf(way), row.folder);
-  if (!source.ok()) return source.error().WithContext(fmt::format("step {}", row.header.id.value));
+  auto source = OpenSource(way, row);
+  if (!source.ok()) return source.error();
   source->spare_redo = way == Way::kBack ? SpareRedo::kNo : SpareRedo::kYes;
   const StepView& view = source->view;
   if (way == Way::kBack && view.unprotected() && force == Force::kNo) {
@@ -347,7 +361,7 @@ Result<RewindReport> LogCore::Plan(Way way, size_t count) {
   std::vector<Barrier> barriers = barriers_;
   for (size_t left = rows.size(); left-- > rows.size() - count;) {
     const StepRow& row = rows[left];
-    auto source = Source::Open(FolderOf(way), row.folder);
+    auto source = OpenSource(way, row);
     if (!source.ok() && IsDamage(source.error()) && way == Way::kBack) {
       report.conflicts.push_back(
           {ConflictKind::kCorrupt, "",

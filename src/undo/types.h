@@ -20,8 +20,9 @@ std::string_view KindName(StepKind kind);
 // What a caller says about a step when it opens it.
 struct StepSpec {
   StepKind kind = StepKind::kCommand;
-  std::string label;         // the command line, or what the API did
-  std::optional<StepId> id;  // default: one more than the newest
+  std::string label;  // the command line, or what the API did
+  // Default: one more than the newest. Positive, and never that of a step that was open here before, even if it was aborted.
+  std::optional<StepId> id;
 };
 
 enum class ChangeKind : uint8_t { kCreated, kModified, kDeleted, kRenamed };
@@ -105,6 +106,8 @@ struct RecoveryReport {
 enum class Force : uint8_t { kNo, kYes };
 
 enum class SymlinkPolicy : uint8_t { kIgnore, kReadOnly, kReadWrite };
+// What an edit from outside becomes. kWarn: the observer is told and nothing is stored, so what only a watcher or an older step could
+// have known does not hold up a rollback. An edit that the disk still shows does under both.
 enum class ExternalPolicy : uint8_t { kBarrier, kWarn };
 enum class Durability : uint8_t { kProcess, kPower };
 enum class GitignoreMode : uint8_t { kOff, kSkipIgnored };

@@ -54,6 +54,8 @@ Result<std::unique_ptr<LogCore>> LogCore::Open(const UndoPaths& paths, const Und
 
 Status LogCore::Start(RegistryClaim claim) {
   TRY_ASSIGN(frame_, StoreFrame::Open(*place_));
+  place_->fresh_store.Keep();
+  TRY(ProbeStore(*place_));
   TRY(claim.Register(place_->store_path));
   TRY(RemoveTreeAt(frame_->store(), "shadows"));
   TRY(objects_.Load(frame_->store(), file_sync()));
@@ -65,6 +67,7 @@ Status LogCore::Start(RegistryClaim claim) {
   TRY(MakePowerSafe(
       Reach::kEverything));  // what the last user's death left in the cache, and new folders
   TRY(Recover());
+  recovering_ = false;
   if (options_.compression == Compression::kOff) EmptyTrash();
   return Ok();
 }
@@ -122,16 +125,28 @@ Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way) {
   }
 }
 
-StepId LogCore::NextId(const StepSpec& spec) const {
-  if (spec.id) return *spec.id;
-  int64_t lowest = lowest_id_, highest = highest_id_;
+StepId LogCore::NextId(StepKind kind) const {
+  int64_t lowest = 0, highest = 0;
+  if (!opened_ids_.empty()) {
+    lowest = std::min(lowest, opened_ids_.begin()->value);
+    highest = std::max(highest, opened_ids_.rbegin()->value);
+  }
   for (const auto* rows : {&steps_, &redo_}) {
     for (const StepRow& row : *rows) {
       lowest = std::min(lowest, row.header.id.value);
       highest = std::max(highest, row.header.id.value);
     }
   }
-  return {spec.kind == StepKind::kAmbient ? lowest - 1 : highest + 1};
+  return {kind == StepKind::kAmbient ? lowest - 1 : highest + 1};
+}
+
+Status LogCore::CheckChosenId(StepId id) const {
+  if (id.value <= 0) return Error(Code::kInvalid, "the id of a step must be positive");
+  const bool listed = std::any_of(steps_.begin(), steps_.end(),
+                                  [&](const StepRow& row) { return row.header.id == id; });
+  if (listed || opened_ids_.contains(id))
+    return Error(Code::kExists, fmt::format("there is or was a step {} already", id.value));
+  return Ok();
 }
 
 JournalHeader LogCore::NewHeader(const StepSpec& spec, StepId id) {
@@ -158,12 +173,10 @@ Result<StepId> LogCore::OpenStep(const StepSpec& spec) {
 
 Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   TRY(EnsureSettled());
-  const StepId id = NextId(spec);
-  const bool taken = std::any_of(steps_.begin(), steps_.end(),
-                                 [&](const StepRow& row) { return row.header.id == id; });
-  if (taken) return Error(Code::kExists, fmt::format("there is a step {} already", id.value));
+  if (spec.id) TRY(CheckChosenId(*spec.id));
   if (spec.kind != StepKind::kAmbient) TRY(SettleBetweenSteps());
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
+  const StepId id = spec.id ? *spec.id : NextId(spec.kind);
   TRY(ClearRedo());
   const StepWriterOptions writer_options{.max_copied_bytes = options_.limits.max_step_copied_bytes,
                                          .durability = options_.durability,
@@ -171,8 +184,7 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   TRY_ASSIGN(auto writer, StepWriter::Create(*place_, frame_->wal(), kInProgress,
                                              NewHeader(spec, id), writer_options));
   ++next_order_;
-  lowest_id_ = std::min(lowest_id_, id.value);
-  highest_id_ = std::max(highest_id_, id.value);
+  opened_ids_.insert(id);
   safeguards_.Reset(id);
   last_activity_ns_ = Now().ns;
   SetCurrent(std::move(writer));
@@ -553,6 +565,7 @@ Status UndoLog::Discard(const UndoPaths& paths) {
     if (std::string_view(name) != "lock") TRY(RemoveTreeAt(store, name));
   }
   TRY(ReplaceFileAt(store, "version", fmt::format("{}\n", kFormatVersion)));
+  place->fresh_store.Keep();
   ForgetProject(RegistryFor(paths), place->project_path, place->store_path);
   return Ok();
 }

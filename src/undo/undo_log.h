@@ -60,7 +60,7 @@ class UndoLog {
   const CaptureStats& stats() const;
   Interceptor& interceptor();
 
-  // kBusy: one is open already. Closes an ambient step first. Empties the redo stack.
+  // kBusy: one is open already. kInvalid, kExists: the id is none or was used. Closes an ambient step first. Empties the redo stack.
   Result<StepId> OpenStep(const StepSpec& spec);
   // Promotes the open step; `live_writers` are descriptors (any kind) of objects that a process may still write to.
   // Returns what was evicted to stay within the limits. On failure the step stays open.
@@ -76,6 +76,7 @@ class UndoLog {
   Result<RewindReport> Rollback(uint32_t count, Force force = Force::kNo);
   // Dry run: changes and conflicts. Closes an ambient step first, as Rollback does: what already happened is no plan.
   Result<RewindReport> PlanRollback(uint32_t count) const;
+  // kCorrupt: what a rollback kept is damaged, and nothing below it can be redone either; force does not help.
   Result<RewindReport> Redo(uint32_t count, Force force = Force::kNo);
   Result<RewindReport> PlanRedo(uint32_t count) const;
   uint32_t redo_depth() const;

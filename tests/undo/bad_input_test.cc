@@ -16,6 +16,7 @@
 #include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+#include "undo/place.h"
 
 namespace sandglass::undo {
 namespace {
@@ -263,8 +264,10 @@ TEST_F(UndoBadPlace, AnotherProjectsStoreIsRefused) {
   const TempWorkspace other;
   test::SmallTree(other.project());
   const TreeSnapshot before = other.Snapshot();
+  const TreeSnapshot store = Must(TreeSnapshot::Capture(workspace().store()));
   ExpectOpenFails(Code::kConflict, {.project = other.project(), .store = workspace().store()});
   EXPECT_TREE_EQ(before, other.Snapshot());
+  EXPECT_TREE_EQ(store, Must(TreeSnapshot::Capture(workspace().store())));
   OpenLog();
   EXPECT_THAT(Steps(), SizeIs(1));
 }
@@ -278,11 +281,38 @@ TEST_F(UndoBadPlace, AFutureVersionIsRefusedAndItsContentKept) {
       MustCall(::open(workspace().store().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC), "open"));
   const std::string current = Must(ReadFileAt(store.get(), "version", 100));
   Must(ReplaceFileAt(store.get(), "version", "4000000000"));
+  Must(ReplaceFileAt(store.get(), "probe.a", "the future's own"));
+  const TreeSnapshot before = Must(TreeSnapshot::Capture(workspace().store()));
   ExpectOpenFails(Code::kVersion, paths());
   EXPECT_CODE(StoreReader::Open(paths()), Code::kVersion);
+  EXPECT_TREE_EQ(before, Must(TreeSnapshot::Capture(workspace().store())));
   Must(ReplaceFileAt(store.get(), "version", current));
   OpenLog();
   EXPECT_THAT(Steps(), SizeIs(1)) << "nothing was lost by looking";
+}
+
+TEST_F(UndoBadPlace, AFolderMadeForAStoreThatIsThenRefusedGoesAgain) {
+  const UndoPaths fresh{.project = workspace().project(), .store = workspace().root() + "/fresh"};
+  const auto exists = [&] { return ::access(fresh.store.c_str(), F_OK) == 0; };
+  {
+    auto place = OpenPlace(fresh, StoreAccess::kReadWrite);
+    ASSERT_OK(place);
+    EXPECT_TRUE(exists());
+  }
+  EXPECT_FALSE(exists());
+  MustCall(::mkdir(fresh.store.c_str(), 0700), "mkdir");
+  ASSERT_OK(OpenPlace(fresh, StoreAccess::kReadWrite));
+  EXPECT_TRUE(exists()) << "it was there before";
+}
+
+TEST_F(UndoBadPlace, AFolderWithoutALockThatIsNotOursGetsNone) {
+  test::SmallTree(workspace().project());
+  const TreeBuilder folder(workspace().store());
+  folder.File("version", "2\n");
+  folder.Dir("steps");
+  const TreeSnapshot before = Must(TreeSnapshot::Capture(workspace().store()));
+  ExpectOpenFails(Code::kVersion, paths());
+  EXPECT_TREE_EQ(before, Must(TreeSnapshot::Capture(workspace().store())));
 }
 
 // Time.

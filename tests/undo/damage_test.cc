@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -308,7 +309,7 @@ TEST_F(UndoGarbageStore, AnchorsChangedInTheStoreAreAllToldAndNothingIsChanged) 
   ASSERT_NE(step, removal);
   const std::string folder = StepFolder(workspace(), removal) + "/anchors/0";
   if (!NameExists(AT_FDCWD, folder.c_str())) GTEST_SKIP() << "nothing is anchored here";
-  for (const char* slot : {"0", "2"}) TreeBuilder(folder).File(slot, "somebody's bytes");
+  for (const char* slot : {"0", "2"}) std::ofstream(folder + "/" + slot) << "somebody's bytes";
   const TreeSnapshot after = Snapshot();
   const auto refused = log().Rollback(1);
   EXPECT_CODE(refused, Code::kCorrupt);
@@ -339,6 +340,111 @@ TEST_F(UndoGarbageStore, NoFileOfAStepIsFollowedOutOfTheStore) {
               0);
     folder.Symlink("pack", "../../../pack");
   }
+  OpenLog();
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+}
+
+// Whatever file of the store is a symlink: refused or left out, and what it leads to stays as it is.
+class UndoSymlinkInStore : public UndoTest {
+ protected:
+  void SetUp() override {
+    options_.compression = Compression::kOff;
+    StartWith(test::SmallTree);
+  }
+
+  std::string outside() const { return workspace().store() + "/../outside"; }
+  std::string target() const { return outside() + "/target"; }
+  void Plant(const std::string& path) {
+    (void)::mkdir(outside().c_str(), 0755);
+    MustCall(::rename(path.c_str(), target().c_str()), "rename " + path);
+    MustCall(::symlink(target().c_str(), path.c_str()), "symlink " + path);
+    planted_ = Must(TreeSnapshot::Capture(outside()));
+  }
+  void ExpectTargetUntouched() const {
+    EXPECT_TREE_EQ(planted_, Must(TreeSnapshot::Capture(outside())));
+  }
+
+  TreeSnapshot planted_;
+};
+
+TEST_F(UndoSymlinkInStore, NoFileOfTheFrameIsFollowed) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "x")); });
+  EXPECT_OK(log().NoteExternalModification(std::vector<std::string>{"medium.txt"}));
+  CloseLog();
+  const TreeSnapshot after = Snapshot();
+  for (const char* name : {"version", "lock", "project", "objects", "barriers"}) {
+    SCOPED_TRACE(name);
+    const std::string path = workspace().store() + "/" + name;
+    Plant(path);
+    EXPECT_FALSE(UndoLog::Open(paths(), options_).ok());
+    ExpectTargetUntouched();
+    ExpectTree(after);
+    MustCall(::rename(target().c_str(), path.c_str()), "rename");
+  }
+  OpenLog();
+  RollBack();
+}
+
+TEST_F(UndoSymlinkInStore, TheJournalOfAStepIsDamageAndForceSetsTheStepAside) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("medium.txt", "x")); });
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "x")); });
+  CloseLog();
+  Plant(StepFolder(workspace(), step) + "/journal");
+  OpenLog();
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+  ExpectTargetUntouched();
+  EXPECT_OK(log().Rollback(1, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "x");
+  ExpectTargetUntouched();
+  RollBack();
+}
+
+TEST_F(UndoSymlinkInStore, TheJournalOfAnInterruptedStepIsNotWrittenTo) {
+  for (const StepKind kind : {StepKind::kCommand, StepKind::kAmbient}) {
+    CloseLog();
+    RunUntilDeath([&] {
+      OpenLog();
+      if (kind == StepKind::kCommand) EXPECT_OK(log().OpenStep({}));
+      EXPECT_OK(ops().Overwrite("small.txt", "y"));
+      DieNow();
+    });
+    Plant(OpenStepFolder(workspace()) + "/journal");
+    OpenLog();
+    ExpectTargetUntouched();
+  }
+}
+
+TEST_F(UndoSymlinkInStore, ABlobIsDamage) {
+  const StepId step =
+      InStep([&] { EXPECT_OK(ops().WriteAt("large.bin", 0, "J", WriteVisibility::kUnseen)); });
+  CloseLog();
+  Plant(StepFolder(workspace(), step) + "/blobs/0");
+  OpenLog();
+  const TreeSnapshot after = Snapshot();
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+  EXPECT_CODE(log().Restore(step, std::vector<std::string>{"large.bin"}), Code::kCorrupt);
+  ExpectTree(after);
+  ExpectTargetUntouched();
+}
+
+TEST_F(UndoSymlinkInStore, AProvisionalCopyIsNotComparedWithWhatItLeadsTo) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().WriteAt("large.bin", 0, "", WriteVisibility::kUnseen));
+  const std::string blob = OpenStepFolder(workspace()) + "/blobs/0";
+  struct stat st{};
+  ASSERT_EQ(::stat(blob.c_str(), &st), 0);
+  Plant(blob);
+  EXPECT_OK(log().CloseStep());
+  EXPECT_EQ(::lstat((StepFolder(workspace(), StepId{1}) + "/blobs/0").c_str(), &st), 0);
+  ExpectTargetUntouched();
+}
+
+TEST_F(UndoSymlinkInStore, AFifoKeepsNobodyWaiting) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "x")); });
+  CloseLog();
+  const std::string pack = StepFolder(workspace(), step) + "/pack";
+  ASSERT_EQ(::unlink(pack.c_str()), 0);
+  ASSERT_EQ(::mkfifo(pack.c_str(), 0600), 0);
   OpenLog();
   EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
 }

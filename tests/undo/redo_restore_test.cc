@@ -20,6 +20,8 @@ namespace sandglass::undo {
 namespace {
 
 using test::Must;
+using test::MustCall;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -169,6 +171,79 @@ TEST_F(UndoRedo, WhatRecoveryReplacedCanBeRedone) {
   ExpectTree(before);
   RedoSteps();
   ExpectTree(at_crash);
+}
+
+// Limits count what the redo stack keeps.
+
+TEST_F(UndoRedo, TheOldestRollbacksAreGivenUpUntilTheCopiedBytesFit) {
+  constexpr uint64_t kSize = 60 << 10;
+  options_.limits.max_copied_bytes = 5 * kSize / 2;
+  workspace().WriteFile("a.bin", "short");
+  OpenLog();
+  std::vector<TreeSnapshot> states{Snapshot()};
+  for (int i = 1; i <= 3; ++i) {
+    InStep([&] { EXPECT_OK(ops().Overwrite("a.bin", Noise(kSize, i))); });
+    states.push_back(Snapshot());
+  }
+  const RewindReport report = RollBack(3);
+  EXPECT_EQ(log().redo_depth(), 2u);
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("step 3 can no longer be redone")));
+  EXPECT_THAT(NamesIn(workspace().store() + "/redo"), SizeIs(2));
+  ExpectTree(states[0]);
+  OpenLog();
+  RedoSteps(2);
+  ExpectTree(states[2]);
+}
+
+TEST_F(UndoRedo, TheOldestRollbacksAreGivenUpUntilTheRetainedBytesFit) {
+  options_.limits.max_retained_bytes = 1'500'000;
+  OpenLog();
+  if (!log().abilities().links) GTEST_SKIP() << "nothing is anchored here";
+  for (const char* name : {"a", "b", "c"})
+    InStep([&] { EXPECT_OK(ops().WriteNew(name, Noise(1'000'000))); });
+  RollBack(2);
+  EXPECT_EQ(log().redo_depth(), 1u);
+  RedoSteps();
+  EXPECT_TRUE(workspace().Exists("b"));
+}
+
+TEST_F(UndoRedo, TheNewestRollbackStaysHoweverLargeAndTakesNoStepsPlace) {
+  options_.limits.max_copied_bytes = 100;
+  workspace().WriteFile("a.bin", "1");
+  OpenLog();
+  InStep([&] { EXPECT_OK(ops().Overwrite("a.bin", "2")); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("a.bin", Noise(1000))); });
+  EXPECT_THAT(RollBack().warnings, IsEmpty());
+  EXPECT_EQ(log().redo_depth(), 1u);
+  EXPECT_THAT(Steps(), SizeIs(1));
+  RedoSteps();
+  EXPECT_EQ(Content("a.bin"), Noise(1000));
+}
+
+TEST_F(UndoRedo, ADamagedRollbackIsNamedAndDroppedByTheNextStep) {
+  for (const char* text : {"1", "2", "3"})
+    InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", text)); });
+  RollBack(2);
+  CloseLog();
+  const std::string journal = workspace().store() + "/redo/2/journal";
+  MustCall(::truncate(journal.c_str(), 10), "truncate");
+  OpenLog();
+  const TreeSnapshot before = Snapshot();
+  for (const Force force : {Force::kNo, Force::kYes}) {
+    const auto redone = log().Redo(1, force);
+    ASSERT_CODE(redone, Code::kCorrupt);
+    EXPECT_THAT(redone.error().message(),
+                AllOf(HasSubstr("redo/2"), HasSubstr("the next step drops it")));
+  }
+  EXPECT_CODE(log().PlanRedo(2), Code::kCorrupt);
+  ExpectTree(before);
+  MustCall(::unlink(journal.c_str()), "unlink");
+  EXPECT_THAT(log().Redo(1).error().message(), HasSubstr("redo/2"));
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "4")); });
+  EXPECT_EQ(log().redo_depth(), 0u);
+  EXPECT_THAT(NamesIn(workspace().store() + "/redo"), IsEmpty());
 }
 
 TEST_F(UndoRedo, MoreStepsThanThereAreIsNotFoundAndTouchesNothing) {

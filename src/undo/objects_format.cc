@@ -1,0 +1,101 @@
+#include "undo/objects_format.h"
+
+#include <cstring>
+
+#include "base/hash.h"
+
+namespace sandglass::undo {
+namespace {
+
+enum Kind : uint32_t { kSignature = 1, kSuccessor = 2, kAdopted = 3 };
+
+// On disk; 64 bytes, so a torn append never shifts what follows it.
+struct Entry {
+  uint32_t checksum;
+  uint32_t kind;
+  ObjectId object;
+  uint64_t
+      words[3];  // size, mtime, ctime; of a successor: its two halves; of an adopted step: its uid
+  uint32_t mode, uid, gid, unused;
+};
+static_assert(sizeof(Entry) == kObjectEntryBytes);
+
+uint32_t ChecksumOf(const Entry& entry) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&entry);
+  return static_cast<uint32_t>(
+      HashBytes64({bytes + sizeof(entry.checksum), sizeof(Entry) - sizeof(entry.checksum)}));
+}
+
+void Seal(Entry entry, std::string& out) {
+  entry.checksum = ChecksumOf(entry);
+  out.append(reinterpret_cast<const char*>(&entry), sizeof(Entry));
+}
+
+void Add(const Entry& entry, ObjectsContent& content) {
+  switch (entry.kind) {
+    case kSignature:
+      content.signatures[entry.object] = {entry.words[0],
+                                          static_cast<int64_t>(entry.words[1]),
+                                          static_cast<int64_t>(entry.words[2]),
+                                          entry.mode,
+                                          entry.uid,
+                                          entry.gid};
+      return;
+    case kSuccessor:
+      content.successors[entry.object] = {entry.words[0], entry.words[1]};
+      return;
+    case kAdopted:
+      content.adopted.insert(entry.words[0]);
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+bool Signature::Matches(const FileStat& stat) const {
+  if (mode != stat.mode || uid != stat.uid || gid != stat.gid) return false;
+  if (stat.IsDirectory()) return true;
+  return size == stat.size && mtime_ns == stat.mtime_ns && ctime_ns == stat.ctime_ns;
+}
+
+ObjectsContent DecodeObjects(ByteView file) {
+  ObjectsContent content;
+  content.signatures.reserve(file.size() / sizeof(Entry));
+  for (; file.size() >= sizeof(Entry); file = file.subspan(sizeof(Entry))) {
+    Entry entry{};
+    std::memcpy(&entry, file.data(), sizeof(Entry));
+    if (entry.checksum == ChecksumOf(entry)) Add(entry, content);
+  }
+  return content;
+}
+
+void EncodeSignature(ObjectId object, const Signature& signature, std::string& out) {
+  Seal({.kind = kSignature,
+        .object = object,
+        .words = {signature.size, static_cast<uint64_t>(signature.mtime_ns),
+                  static_cast<uint64_t>(signature.ctime_ns)},
+        .mode = signature.mode,
+        .uid = signature.uid,
+        .gid = signature.gid},
+       out);
+}
+
+void EncodeSuccessor(ObjectId recorded, ObjectId successor, std::string& out) {
+  Seal({.kind = kSuccessor, .object = recorded, .words = {successor.lo, successor.hi}}, out);
+}
+
+void EncodeAdopted(uint64_t step_uid, std::string& out) {
+  Seal({.kind = kAdopted, .object = kNoObject, .words = {step_uid}}, out);
+}
+
+std::string EncodeObjects(const ObjectsContent& content) {
+  std::string bytes;
+  for (const auto& [id, signature] : content.signatures) EncodeSignature(id, signature, bytes);
+  for (const auto& [id, successor] : content.successors) EncodeSuccessor(id, successor, bytes);
+  for (uint64_t uid : content.adopted) EncodeAdopted(uid, bytes);
+  return bytes;
+}
+
+}  // namespace sandglass::undo

@@ -1,0 +1,47 @@
+// The bytes of the file `objects` (docs/formats/undo.md): entries of 64 bytes, of which the last one for a key counts. Pure functions,
+// any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/bytes.h"
+#include "undo/object.h"
+
+namespace sandglass::undo {
+
+struct Signature {
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;
+  uint32_t mode = 0, uid = 0, gid = 0;
+
+  static Signature Of(const FileStat& stat) {
+    return {stat.size, stat.mtime_ns, stat.ctime_ns, stat.mode, stat.uid, stat.gid};
+  }
+  // Times and size of a directory move with every name in it, which is nobody's edit of the directory itself.
+  bool Matches(const FileStat& stat) const;
+  friend bool operator==(const Signature&, const Signature&) = default;
+};
+
+inline constexpr size_t kObjectEntryBytes = 64;
+
+struct ObjectsContent {
+  std::unordered_map<ObjectId, Signature> signatures;
+  std::unordered_map<ObjectId, ObjectId> successors;
+  std::unordered_set<uint64_t> adopted;  // uids of steps
+};
+
+// Whatever the bytes: damaged entries are passed over, and so is a torn one at the end.
+ObjectsContent DecodeObjects(ByteView file);
+
+// One entry each, appended to `out`.
+void EncodeSignature(ObjectId object, const Signature& signature, std::string& out);
+void EncodeSuccessor(ObjectId recorded, ObjectId successor, std::string& out);
+void EncodeAdopted(uint64_t step_uid, std::string& out);
+// Everything, in no particular order.
+std::string EncodeObjects(const ObjectsContent& content);
+
+}  // namespace sandglass::undo

@@ -1,0 +1,134 @@
+#include "undo/state_files.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/json.h"
+
+namespace sandglass::undo {
+namespace {
+
+constexpr size_t kHexIdChars = 32;
+
+template <class Int>
+std::optional<Int> ParseInt(std::string_view text, int base = 10) {
+  Int value{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<Barrier> ParseBarrier(const Json& item) {
+  const auto after = item.GetInt("after_step_id");
+  const auto at = item.GetInt("time_ns");
+  const Json* paths = item.Find("paths");
+  if (!after.ok() || !at.ok() || paths == nullptr || paths->AsArray() == nullptr)
+    return std::nullopt;
+  Barrier barrier{.after = {*after}, .at = {*at}, .paths = {}};
+  for (const Json& path : *paths->AsArray()) {
+    if (auto bytes = BytesFromJson(path); bytes.ok()) barrier.paths.push_back(std::move(*bytes));
+  }
+  return barrier;
+}
+
+Result<std::string> AbsolutePathMember(const Json& json, std::string_view key) {
+  const Json* member = json.Find(key);
+  if (member == nullptr) return Error(Code::kCorrupt, fmt::format("no {} in the entry", key));
+  auto path = BytesFromJson(*member);
+  if (!path.ok() || !path->starts_with('/') || path->find('\0') != std::string::npos) {
+    return Error(Code::kCorrupt, fmt::format("the entry's {} is no absolute path", key));
+  }
+  return path;
+}
+
+}  // namespace
+
+std::string HexId(ObjectId id) { return fmt::format("{:016x}{:016x}", id.hi, id.lo); }
+
+std::optional<ObjectId> ParseHexId(std::string_view text) {
+  if (text.size() != kHexIdChars) return std::nullopt;
+  const auto hi = ParseInt<uint64_t>(text.substr(0, kHexIdChars / 2), 16),
+             lo = ParseInt<uint64_t>(text.substr(kHexIdChars / 2), 16);
+  if (!hi || !lo) return std::nullopt;
+  return ObjectId{.lo = *lo, .hi = *hi};
+}
+
+Result<uint32_t> ParseVersion(std::string_view text) {
+  while (text.ends_with('\n') || text.ends_with(' ')) text.remove_suffix(1);
+  const auto version = ParseInt<uint32_t>(text);
+  if (version) return *version;
+  return Error(Code::kVersion,
+               "the undo store's version cannot be read; discard the store to go on");
+}
+
+std::string WriteVersion(uint32_t version) { return fmt::format("{}\n", version); }
+
+Result<StoreOwner> ParseStoreOwner(std::string_view text) {
+  const auto json = ParseJson(text, kMaxStateFile);
+  const auto root = json.ok() ? json->GetString("root") : json.error();
+  const auto id = root.ok() ? ParseHexId(*root) : std::nullopt;
+  if (!id) return Error(Code::kCorrupt, "the undo store does not say which project it belongs to");
+  StoreOwner owner{.root = *id, .path = "?"};
+  if (const Json* path = json->Find("path")) {
+    if (auto bytes = BytesFromJson(*path); bytes.ok()) owner.path = std::move(*bytes);
+  }
+  return owner;
+}
+
+std::string WriteStoreOwner(const StoreOwner& owner) {
+  return WriteJson(Json::Object({{"root", HexId(owner.root)}, {"path", BytesToJson(owner.path)}}));
+}
+
+std::vector<Barrier> ParseBarriers(std::string_view text) {
+  std::vector<Barrier> barriers;
+  const auto json = ParseJson(text, kMaxStateFile);
+  if (!json.ok() || json->AsArray() == nullptr) return barriers;
+  for (const Json& item : *json->AsArray()) {
+    if (auto barrier = ParseBarrier(item)) barriers.push_back(std::move(*barrier));
+  }
+  return barriers;
+}
+
+std::string WriteBarriers(const std::vector<Barrier>& barriers) {
+  Json list = Json::Array();
+  for (const Barrier& barrier : barriers) {
+    Json paths = Json::Array();
+    for (const std::string& path : barrier.paths) paths.Append(BytesToJson(path));
+    list.Append(Json::Object({{"after_step_id", barrier.after.value},
+                              {"time_ns", barrier.at.ns},
+                              {"paths", std::move(paths)}}));
+  }
+  return WriteJson(list);
+}
+
+std::unordered_set<ObjectId> ParseKeepList(std::string_view text) {
+  std::unordered_set<ObjectId> objects;
+  constexpr size_t kLine = kHexIdChars + 1;
+  for (; text.size() >= kLine; text.remove_prefix(kLine)) {
+    if (auto id = ParseHexId(text.substr(0, kHexIdChars))) objects.insert(*id);
+  }
+  return objects;
+}
+
+std::string WriteKeepList(const std::unordered_set<ObjectId>& objects) {
+  std::string text;
+  for (const ObjectId& id : objects) text += HexId(id) + '\n';
+  return text;
+}
+
+Result<RegisteredProject> ParseRegistryEntry(std::string_view text) {
+  const auto json = ParseJson(text, kMaxRegistryEntry);
+  if (!json.ok()) return Error(Code::kCorrupt, "the entry is no JSON");
+  TRY_ASSIGN(std::string project, AbsolutePathMember(*json, "project"));
+  TRY_ASSIGN(std::string store, AbsolutePathMember(*json, "store"));
+  return RegisteredProject{std::move(project), std::move(store)};
+}
+
+std::string WriteRegistryEntry(const RegisteredProject& entry) {
+  return WriteJson(Json::Object(
+             {{"project", BytesToJson(entry.project)}, {"store", BytesToJson(entry.store)}})) +
+         "\n";
+}
+
+}  // namespace sandglass::undo

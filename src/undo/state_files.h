@@ -1,0 +1,56 @@
+// The small text files of a store and of the registry (docs/formats/undo.md), between bytes and values. Pure functions, any thread.
+//
+// Whoever reads a file may be reading somebody else's: a parser takes any bytes and refuses, or leaves out what makes no sense.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "undo/object.h"
+#include "undo/types.h"
+
+namespace sandglass::undo {
+
+// More than any of them has; a registry entry is smaller.
+inline constexpr size_t kMaxStateFile = 64 << 20;
+inline constexpr size_t kMaxRegistryEntry = 64 << 10;
+
+std::string HexId(ObjectId id);
+std::optional<ObjectId> ParseHexId(std::string_view text);
+
+// `version`. kVersion: it is no number.
+Result<uint32_t> ParseVersion(std::string_view text);
+std::string WriteVersion(uint32_t version);
+
+// `project`: whom the store belongs to.
+struct StoreOwner {
+  ObjectId root;     // the folder's identity
+  std::string path;  // where it was; "?": not told
+};
+// kCorrupt: it names nobody.
+Result<StoreOwner> ParseStoreOwner(std::string_view text);
+std::string WriteStoreOwner(const StoreOwner& owner);
+
+// `barriers`. They only make rollback more careful, and after-states still protect: what cannot be read is not worth a refusal, and
+// left out.
+std::vector<Barrier> ParseBarriers(std::string_view text);
+std::string WriteBarriers(const std::vector<Barrier>& barriers);
+
+// `wal/keep`. A line that is no identity is left out.
+std::unordered_set<ObjectId> ParseKeepList(std::string_view text);
+std::string WriteKeepList(const std::unordered_set<ObjectId>& objects);
+
+// An entry of the registry: a project with a store.
+struct RegisteredProject {
+  std::string project, store;  // real paths
+};
+// kCorrupt: it is none.
+Result<RegisteredProject> ParseRegistryEntry(std::string_view text);
+std::string WriteRegistryEntry(const RegisteredProject& entry);
+
+}  // namespace sandglass::undo
