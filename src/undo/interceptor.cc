@@ -12,6 +12,7 @@
 
 #include "base/beneath.h"
 #include "base/rel_path.h"
+#include "undo/encryption.h"
 #include "undo/link_index.h"
 #include "undo/log_core.h"
 
@@ -183,11 +184,13 @@ Status Attempt::TouchDir(const Dir& dir) {
 }
 
 Status Attempt::CheckGround(const OpenObject& object, std::string_view path) const {
-  if (object.stat.mount == place_.root_mount) return Ok();
-  return Error(
-      Code::kUnsupported,
-      fmt::format("{} is on another mount inside the project, where nothing can be undone", path),
-      EROFS);
+  if (object.stat.mount != place_.root_mount) {
+    return Error(
+        Code::kUnsupported,
+        fmt::format("{} is on another mount inside the project, where nothing can be undone", path),
+        EROFS);
+  }
+  return CheckEncryptionOf(place_, object, path);
 }
 
 Result<std::optional<std::string>> Attempt::Locate(const ObjectRef& ref,
