@@ -1,5 +1,6 @@
 #include "undo/encryption.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/fscrypt.h>
 #include <sys/ioctl.h>
@@ -39,8 +40,24 @@ Status CheckEncryption(const Place& place) {
       Code::kUnsupported,
       fmt::format("the project {} is encrypted and the undo store {} is {}, so kept "
                   "contents would leave the encrypted area; name a store inside the same "
-                  "encrypted folder tree (and outside the project)",
+                  "encrypted folder tree (and outside the project); if the project is the top of "
+                  "that tree, move it into a folder there",
                   place.project_path, place.store_path, *store ? "encrypted differently" : "not"));
+}
+
+Status CheckEncryptionOf(const Place& place, const OpenObject& object, std::string_view path) {
+  // In an encrypted folder everything has its policy, and the store has that of the project's.
+  if (!object.stat.encrypted || place.root_encrypted) return Ok();
+  const Fd fd(::open(ProcPath(object.fd.get()).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const auto policy = EncryptionPolicyOf(fd.get());
+  const auto store = EncryptionPolicyOf(place.store.get());
+  if (policy.ok() && store.ok() && MayKeep(*policy, *store)) return Ok();
+  return Error(Code::kUnsupported,
+               fmt::format("{} is encrypted and the undo store is not encrypted like it, so what "
+                           "undo keeps of it would leave the encrypted area; open the encrypted "
+                           "folder as a project of its own",
+                           path),
+               EROFS);
 }
 
 }  // namespace sandglass::undo

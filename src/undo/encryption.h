@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -22,5 +23,7 @@ bool MayKeep(const std::optional<EncryptionPolicy>& project,
 
 // kUnsupported: kept content would leave the project's encryption.
 Status CheckEncryption(const Place& place);
+// The same for one object of the project, at `path`: a plain project may hold an encrypted folder.
+Status CheckEncryptionOf(const Place& place, const OpenObject& object, std::string_view path);
 
 }  // namespace sandglass::undo

@@ -8,9 +8,11 @@
 
 #include <cerrno>
 #include <functional>
+#include <initializer_list>
 
 #include "base/beneath.h"
 #include "base/rel_path.h"
+#include "undo/encryption.h"
 #include "undo/link_index.h"
 #include "undo/log_core.h"
 
@@ -51,9 +53,7 @@ Status TicketState::GiveBack() {
   return writer->TakeBackReplacement(*replacement, *replaced_in, kept_name);
 }
 
-namespace {
-
-uint32_t ModeOf(NodeType type) {
+uint32_t FileTypeBits(NodeType type) {
   switch (type) {
     case NodeType::kFile:
       return S_IFREG;
@@ -73,14 +73,31 @@ uint32_t ModeOf(NodeType type) {
   return S_IFREG;
 }
 
+namespace {
+
 Ticket Unrecorded() { return Ticket(std::make_unique<TicketState>()); }
+
+Error Retrying() { return Error(Code::kBusy, "to be tried again"); }
+
+Error Frozen() {
+  return Error(
+      Code::kFrozen,
+      "the file was removed and is kept for undo; it cannot be changed through an old descriptor",
+      ESTALE);
+}
+
+// Why an attempt was dropped and is to be made again.
+struct Again {
+  std::optional<SafeguardQuestion> question;
+  std::optional<ObjectId> collided;
+};
 
 // One attempt at an operation: everything that Begin does between entering the step and handing the ticket out. When a safeguard must be
 // asked or a key is taken by someone else, the attempt is dropped whole and made again.
 class Attempt {
  public:
-  explicit Attempt(LogCore& log)
-      : log_(log), place_(log.place()), state_(std::make_unique<TicketState>()) {
+  Attempt(LogCore& log, Again& again)
+      : log_(log), place_(log.place()), again_(again), state_(std::make_unique<TicketState>()) {
     state_->log = &log;
   }
 
@@ -104,6 +121,32 @@ class Attempt {
 
   // Where an object is in the project now; nullopt: nowhere. kUnsupported: nobody can tell.
   Result<std::optional<std::string>> Locate(const ObjectRef& ref, const OpenObject& object) const;
+  // The path under which a change of the object itself is recorded; nullopt: it is not. kFrozen: it must not happen.
+  Result<std::optional<std::string>> RecordedPath(const ObjectRef& ref, const OpenObject& object);
+  // Can what is there be undone at all?
+  Status CheckGround(const OpenObject& object, std::string_view path) const;
+
+  void HoldFirst(std::initializer_list<ObjectId> ids) { state_->hold = log_.locks().Take(ids); }
+  // One more key. If somebody else has it, this attempt is over.
+  Status Hold(ObjectId id) { return state_->hold.TryAdd(id) ? Ok() : Collide(id); }
+  Error Collide(ObjectId id) {
+    again_.collided = id;
+    return Retrying();
+  }
+  // If there is a question, this attempt is over.
+  Status Ask(std::optional<SafeguardQuestion> question) {
+    again_.question = std::move(question);
+    return again_.question ? Status(Retrying()) : Ok();
+  }
+
+  // What the object needs to come back after it has lost the name.
+  Result<Keep> KeepObject(const OpenObject& object, const NameRef& at, const std::string& path);
+  // An anchor that could not be linked: the name itself moves there.
+  Status MoveToAnchor(const Keep& keep, const NameRef& at, std::string_view what);
+  // Keeps the content that is about to change.
+  Status TouchContent(const OpenObject& object, const std::string& path, ContentChange change);
+  // Instead of that, where it is possible and cheaper: a fresh inode for the name. False: not done.
+  Result<bool> ReplaceInode(const OpenObject& object, const std::string& path);
 
   StepWriter& writer() { return *state_->writer; }
   TicketState& state() { return *state_; }
@@ -114,8 +157,12 @@ class Attempt {
   }
 
  private:
+  // The step would copy more than it may: ask, refuse, or go on without protection, as configured.
+  Status OverLimit(std::string_view path, const Error& error);
+
   LogCore& log_;
   const Place& place_;
+  Again& again_;
   std::unique_ptr<TicketState> state_;
 };
 
@@ -132,12 +179,18 @@ Result<Attempt::Dir> Attempt::FindDir(const DirRef& ref) {
 Status Attempt::TouchDir(const Dir& dir) {
   if (writer().HasTouched(dir.id)) return Ok();
   TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, dir.fd));
+  TRY(CheckGround(object, dir.path));
+  return writer().TouchMeta(object, dir.path, TouchReason::kNames);
+}
+
+Status Attempt::CheckGround(const OpenObject& object, std::string_view path) const {
   if (object.stat.mount != place_.root_mount) {
     return Error(
         Code::kUnsupported,
-        fmt::format("{} is another mount inside the project and cannot be undone there", dir.path));
+        fmt::format("{} is on another mount inside the project, where nothing can be undone", path),
+        EROFS);
   }
-  return writer().TouchMeta(object, dir.path, TouchReason::kNames);
+  return CheckEncryptionOf(place_, object, path);
 }
 
 Result<std::optional<std::string>> Attempt::Locate(const ObjectRef& ref,
@@ -154,6 +207,83 @@ Result<std::optional<std::string>> Attempt::Locate(const ObjectRef& ref,
   // Names that only steps keep are not worth a search through the project.
   if (log_.IsFrozen(*state_->writer, object)) return Path();
   return AnyPathOf(place_, object);
+}
+
+Result<std::optional<std::string>> Attempt::RecordedPath(const ObjectRef& ref,
+                                                         const OpenObject& object) {
+  using Path = std::optional<std::string>;
+  TRY_ASSIGN(auto path, Locate(ref, object));
+  if (!path && log_.IsFrozen(writer(), object)) return Frozen();
+  // Without a name it is nothing of the project.
+  if (!path || log_.Ignores(*path, object.stat.mode)) return Path();
+  TRY(CheckGround(object, *path));
+  return path;
+}
+
+Status Attempt::OverLimit(std::string_view path, const Error& error) {
+  if (error.code() != Code::kLimit) return error;
+  switch (log_.options().on_oversize) {
+    case OversizePolicy::kRefuse:
+      return error;
+    case OversizePolicy::kAsk:
+      if (log_.options().safeguard_handler == nullptr) return error;
+      if (!log_.safeguards().IsAllowed(SafeguardKind::kUndoLimit))
+        return Ask(log_.safeguards().OnUndoLimit(path, writer().copied_bytes()));
+      break;
+    case OversizePolicy::kUnprotected:
+      break;
+  }
+  TRY(writer().MarkUnprotected(error.message()));
+  log_.QueueEvent([&log = log_, id = writer().header().id, why = error.message()] {
+    log.observer().OnUnprotected(id, why);
+  });
+  return Ok();
+}
+
+Result<Keep> Attempt::KeepObject(const OpenObject& object, const NameRef& at,
+                                 const std::string& path) {
+  const std::string name(at.name);
+  auto keep = writer().KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
+  if (keep.ok()) return keep;
+  TRY(OverLimit(path, keep.error()));
+  return writer().KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
+}
+
+Status Attempt::MoveToAnchor(const Keep& keep, const NameRef& at, std::string_view what) {
+  TRY_ASSIGN(int anchors, writer().files().Anchors());
+  const std::string name(at.name);
+  if (::renameat(at.dir.fd, name.c_str(), anchors, AnchorName(keep.anchor).c_str()) == 0)
+    return Ok();
+  const int err = errno;
+  TRY(writer().Settle(*state_->seq, err));
+  return Error::FromErrno(err, what);
+}
+
+Status Attempt::TouchContent(const OpenObject& object, const std::string& path,
+                             ContentChange change) {
+  const WriteVisibility visibility = change.kind == ContentChange::Kind::kRange
+                                         ? WriteVisibility::kAnnounced
+                                         : WriteVisibility::kUnseen;
+  Status touched = writer().TouchContent(object, path, change, visibility);
+  if (touched.ok()) return Ok();
+  TRY(OverLimit(path, touched.error()));
+  return writer().TouchContent(object, path, change, visibility);  // at least that it changes
+}
+
+Result<bool> Attempt::ReplaceInode(const OpenObject& object, const std::string& path) {
+  if (!writer().MayReplaceInode(object)) return false;
+  TRY_ASSIGN(Fd parent_fd, OpenDirBeneath(place_.root.get(), ParentOf(path)));
+  TRY_ASSIGN(OpenObject parent, OpenObjectFd(place_.identifier, parent_fd.get()));
+  // The folder's time is put back afterwards, so nobody else may change names in it meanwhile.
+  if (!state_->hold.TryAdd(parent.id)) return false;
+  TRY_ASSIGN(parent.stat, StatFd(parent_fd.get()));
+  TRY_ASSIGN(state_->replacement,
+             writer().TryReplaceInode(object, parent, {parent.id, ParentOf(path), BaseName(path)}));
+  if (!state_->replacement) return false;
+  state_->replaced = true;
+  state_->replaced_in = std::move(parent);
+  state_->kept_name = std::string(BaseName(path));
+  return true;
 }
 
 // Asks whoever there is to ask, holding nothing.
@@ -173,10 +303,6 @@ Error Denied(const SafeguardQuestion& question) {
 }
 
 // Runs `once` until it neither asks nor collides. `once` returns a ticket, an error, or sets `question` / `collided`.
-struct Again {
-  std::optional<SafeguardQuestion> question;
-  std::optional<ObjectId> collided;
-};
 template <class Once>
 Result<Ticket> Retry(LogCore& log, Once once) {
   while (true) {
@@ -201,38 +327,127 @@ Result<Ticket> Retry(LogCore& log, Once once) {
   }
 }
 
-// The step would copy more than it may: ask, refuse, or go on without protection, as configured.
-Status OverLimit(LogCore& log, StepWriter& writer, std::string_view path, const Error& error,
-                 Again& again) {
-  if (error.code() != Code::kLimit) return error;
-  switch (log.options().on_oversize) {
-    case OversizePolicy::kRefuse:
-      return error;
-    case OversizePolicy::kAsk:
-      if (log.options().safeguard_handler == nullptr) return error;
-      if (!log.safeguards().IsAllowed(SafeguardKind::kUndoLimit)) {
-        again.question = log.safeguards().OnUndoLimit(path, writer.copied_bytes());
-        return error;
-      }
-      break;
-    case OversizePolicy::kUnprotected:
-      break;
-  }
-  TRY(writer.MarkUnprotected(error.message()));
-  log.QueueEvent([&log, id = writer.header().id, why = error.message()] {
-    log.observer().OnUnprotected(id, why);
-  });
+// A rename on its way, in the order of its steps.
+class Renaming {
+ public:
+  Renaming(LogCore& log, Attempt& attempt, const NameRef& from, const NameRef& to, RenameMode mode)
+      : log_(log), attempt_(attempt), from_(from), to_(to), mode_(mode) {}
+
+  // Enters the step and finds out who has the two names. Their folders are held from here on.
+  Status Look();
+  // nullopt: it is to be recorded.
+  std::optional<Result<Ticket>> Shortcut();
+  Status HoldAndAsk();
+  Status KeepBoth();
+  Status Intend();
+  Ticket Finish();
+
+ private:
+  // Renaming a folder moves every path below it, so nothing else may be under way.
+  Result<bool> LooksLikeFolder() const;
+  bool replaces() const { return target_ && mode_ == RenameMode::kReplace; }
+
+  LogCore& log_;
+  Attempt& attempt_;
+  const NameRef &from_, &to_;
+  const RenameMode mode_;
+  bool folder_ = false;
+  Attempt::Dir from_dir_, to_dir_;
+  std::string from_path_, to_path_;
+  OpenObject object_;
+  std::optional<OpenObject> target_;
+  Keep keep_;
+};
+
+Result<bool> Renaming::LooksLikeFolder() const {
+  TRY_ASSIGN(FileStat object, StatAt(from_.dir.fd, std::string(from_.name).c_str()));
+  if (object.IsDirectory()) return true;
+  if (mode_ != RenameMode::kExchange) return false;
+  const auto target = StatAt(to_.dir.fd, std::string(to_.name).c_str());
+  return target.ok() && target->IsDirectory();
+}
+
+Status Renaming::Look() {
+  TRY_ASSIGN(folder_, LooksLikeFolder());
+  TRY(attempt_.Enter(folder_ ? StepGate::Way::kAlone : StepGate::Way::kTogether));
+  TRY_ASSIGN(from_dir_, attempt_.FindDir(from_.dir));
+  TRY_ASSIGN(to_dir_, attempt_.FindDir(to_.dir));
+  attempt_.HoldFirst({from_dir_.id, to_dir_.id});
+  from_path_ = JoinPath(from_dir_.path, from_.name);
+  to_path_ = JoinPath(to_dir_.path, to_.name);
+  const Identifier& identifier = log_.place().identifier;
+  TRY_ASSIGN(object_, OpenObjectAt(identifier, from_.dir.fd, std::string(from_.name).c_str()));
+  auto target = OpenObjectAt(identifier, to_.dir.fd, std::string(to_.name).c_str());
+  if (target.ok())
+    target_ = std::move(*target);
+  else if (target.error().code() != Code::kNotFound || mode_ == RenameMode::kExchange)
+    return target.error();
+  const bool moves_folder = object_.stat.IsDirectory() || (mode_ == RenameMode::kExchange &&
+                                                           target_ && target_->stat.IsDirectory());
+  // Somebody gave the name to a folder before it was held.
+  return moves_folder && !folder_ ? Status(attempt_.Collide(object_.id)) : Ok();
+}
+
+std::optional<Result<Ticket>> Renaming::Shortcut() {
+  // Names that undo does not care about on both sides; if one side matters, the move does.
+  if (log_.Ignores(from_path_, object_.stat.mode) && log_.Ignores(to_path_, object_.stat.mode))
+    return Unrecorded();
+  if (!target_) return std::nullopt;
+  if (mode_ == RenameMode::kNoReplace)
+    return Error(Code::kExists, fmt::format("{} exists", to_path_), EEXIST);
+  // Two names of one object: POSIX says that nothing happens. Both folders stay held, so that they are still that when it
+  // does not happen.
+  if (target_->id == object_.id) return attempt_.FinishUnrecorded();
+  return std::nullopt;
+}
+
+Status Renaming::HoldAndAsk() {
+  TRY(attempt_.Hold(object_.id));
+  TRY(attempt_.CheckGround(object_, from_path_));
+  if (!target_) return Ok();
+  TRY(attempt_.Hold(target_->id));
+  TRY(attempt_.CheckGround(*target_, to_path_));
+  if (!replaces() || attempt_.writer().IsBorn(target_->id)) return Ok();
+  return attempt_.Ask(log_.safeguards().OnRenameOver(to_path_, attempt_.state().claim));
+}
+
+Status Renaming::KeepBoth() {
+  TRY(attempt_.TouchDir(from_dir_));
+  TRY(attempt_.TouchDir(to_dir_));
+  // A rename moves the ctime of what is renamed: how it looked before must be on record, or it would look like an edit later.
+  TRY(attempt_.writer().TouchMeta(object_, from_path_, TouchReason::kNames));
+  if (mode_ == RenameMode::kExchange)
+    return attempt_.writer().TouchMeta(*target_, to_path_, TouchReason::kNames);
+  if (!replaces()) return Ok();
+  TRY_ASSIGN(keep_, attempt_.KeepObject(*target_, to_, to_path_));
   return Ok();
 }
 
-Error Frozen() {
-  return Error(
-      Code::kFrozen,
-      "the file was removed and is kept for undo; it cannot be changed through an old descriptor",
-      ESTALE);
+Status Renaming::Intend() {
+  TRY_ASSIGN(attempt_.state().seq,
+             attempt_.writer().IntendRename(Attempt::At(from_dir_, from_.name),
+                                            Attempt::At(to_dir_, to_.name), mode_, object_,
+                                            target_ ? &*target_ : nullptr, keep_));
+  if (!keep_.by_rename) return Ok();
+  const std::string what = fmt::format("replace {}", to_path_);
+  if (object_.stat.IsDirectory()) return Error::FromErrno(ENOTDIR, what);
+  // The old target moves aside first; the bridge's rename then finds the name free.
+  return attempt_.MoveToAnchor(keep_, to_, what);
 }
 
-Error Retrying() { return Error(Code::kBusy, "to be tried again"); }
+Ticket Renaming::Finish() {
+  TicketState& state = attempt_.state();
+  state.keep = keep_;
+  state.kept_dir = to_.dir.fd;
+  state.kept_name = std::string(to_.name);
+  state.folder_rename = folder_;
+  if (target_) {
+    state.kept_object = target_->id;
+    state.target = std::move(*target_);
+  }
+  state.object = std::move(object_);
+  return attempt_.Finish();
+}
 
 }  // namespace
 
@@ -290,44 +505,41 @@ void Ticket::Cancel() {
 // --- Names.
 
 Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
-  const uint32_t mode = ModeOf(type);
+  const uint32_t mode = FileTypeBits(type);
   if (log_.Ignores(JoinPath(at.dir.path, at.name), mode)) return Unrecorded();
-  Attempt attempt(log_);
-  TRY(attempt.Enter(StepGate::Way::kTogether));
-  TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
-  attempt.state().hold = log_.locks().Take({dir.id});
-  const std::string name(at.name);
-  if (NameExists(at.dir.fd, name.c_str())) {
-    return Error(Code::kExists, fmt::format("{} exists", JoinPath(dir.path, at.name)), EEXIST);
-  }
-  TRY(attempt.TouchDir(dir));
-  TRY_ASSIGN(attempt.state().seq,
-             attempt.writer().IntendCreate(Attempt::At(dir, at.name), Birth::kNew, mode));
-  attempt.state().created_in = at.dir.fd;
-  attempt.state().created_name = name;
-  return attempt.Finish();
+  return Retry(log_, [&](Again& again) -> Result<Ticket> {
+    Attempt attempt(log_, again);
+    TRY(attempt.Enter(StepGate::Way::kTogether));
+    TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
+    attempt.HoldFirst({dir.id});
+    const std::string name(at.name);
+    if (NameExists(at.dir.fd, name.c_str()))
+      return Error(Code::kExists, fmt::format("{} exists", JoinPath(dir.path, at.name)), EEXIST);
+    TRY(attempt.TouchDir(dir));
+    TRY_ASSIGN(attempt.state().seq,
+               attempt.writer().IntendCreate(Attempt::At(dir, at.name), Birth::kNew, mode));
+    attempt.state().created_in = at.dir.fd;
+    attempt.state().created_name = name;
+    return attempt.Finish();
+  });
 }
 
 Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_);
+    Attempt attempt(log_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     const std::string path = JoinPath(dir.path, at.name), name(at.name);
     if (log_.Ignores(path, object.stat.mode)) return Unrecorded();
-    attempt.state().hold = log_.locks().Take({dir.id});
-    if (!attempt.state().hold.TryAdd(object.id)) {
-      again.collided = object.id;
-      return Retrying();
-    }
+    attempt.HoldFirst({dir.id});
+    TRY(attempt.Hold(object.id));
     if (NameExists(at.dir.fd, name.c_str()))
       return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
     // Our anchor keeps the inode linkable although its last name is gone; natively the kernel would say this.
     TRY_ASSIGN(const auto old_path, attempt.Locate(ref, object));
-    if (!old_path && log_.IsFrozen(attempt.writer(), object)) {
+    if (!old_path && log_.IsFrozen(attempt.writer(), object))
       return Error(Code::kNotFound, "the object has no name any more", ENOENT);
-    }
     TRY(attempt.TouchDir(dir));
     if (old_path) TRY(attempt.writer().TouchMeta(object, *old_path, TouchReason::kNames));
     const bool nameless = object.stat.nlink == 0;  // O_TMPFILE: born with this name
@@ -344,135 +556,42 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
 }
 
 Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
-  const std::string name(at.name);
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_);
+    Attempt attempt(log_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
-    attempt.state().hold = log_.locks().Take({dir.id});
-    TRY_ASSIGN(OpenObject object, OpenObjectAt(log_.place().identifier, at.dir.fd, name.c_str()));
+    attempt.HoldFirst({dir.id});
+    TRY_ASSIGN(OpenObject object,
+               OpenObjectAt(log_.place().identifier, at.dir.fd, std::string(at.name).c_str()));
     const std::string path = JoinPath(dir.path, at.name);
     if (log_.Ignores(path, object.stat.mode)) return Unrecorded();
-    if (!attempt.state().hold.TryAdd(object.id)) {
-      again.collided = object.id;
-      return Retrying();
-    }
-    if (object.stat.mount != log_.place().root_mount) {
-      return Error(Code::kUnsupported, fmt::format("{} is another mount inside the project", path),
-                   EBUSY);
-    }
-    StepWriter& writer = attempt.writer();
-    if (!writer.IsBorn(object.id)) {
-      again.question = log_.safeguards().OnDelete(path, attempt.state().claim);
-      if (again.question) return Retrying();
-    }
+    TRY(attempt.Hold(object.id));
+    TRY(attempt.CheckGround(object, path));
+    TicketState& state = attempt.state();
+    if (!attempt.writer().IsBorn(object.id))
+      TRY(attempt.Ask(log_.safeguards().OnDelete(path, state.claim)));
     TRY(attempt.TouchDir(dir));
-    auto keep = writer.KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
-    if (!keep.ok()) {
-      TRY(OverLimit(log_, writer, path, keep.error(), again));
-      keep = writer.KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
-    }
-    if (!keep.ok()) return keep.error();
-    TRY_ASSIGN(attempt.state().seq, writer.IntendRemove(Attempt::At(dir, at.name), object, *keep));
-    if (keep->by_rename) {
-      TRY_ASSIGN(int anchors, writer.files().Anchors());
-      if (::renameat(at.dir.fd, name.c_str(), anchors, AnchorName(keep->anchor).c_str()) != 0) {
-        const int err = errno;
-        TRY(writer.Settle(*attempt.state().seq, err));
-        return Error::FromErrno(err, fmt::format("remove {}", path));
-      }
-      attempt.state().performed = true;
-    }
-    attempt.state().keep = *keep;
-    attempt.state().kept_object = object.id;
-    attempt.state().object = std::move(object);  // its lease lasts until the commit
+    TRY_ASSIGN(const Keep keep, attempt.KeepObject(object, at, path));
+    TRY_ASSIGN(state.seq, attempt.writer().IntendRemove(Attempt::At(dir, at.name), object, keep));
+    if (keep.by_rename) TRY(attempt.MoveToAnchor(keep, at, fmt::format("remove {}", path)));
+    state.performed = keep.by_rename;
+    state.keep = keep;
+    state.kept_object = object.id;
+    state.object = std::move(object);  // its lease lasts until the commit
     return attempt.Finish();
   });
 }
 
 Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, RenameMode mode) {
-  const std::string from_name(from.name), to_name(to.name);
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    TRY_ASSIGN(FileStat first_look, StatAt(from.dir.fd, from_name.c_str()));
-    auto target_look = StatAt(to.dir.fd, to_name.c_str());
-    const bool folder =
-        first_look.IsDirectory() ||
-        (mode == RenameMode::kExchange && target_look.ok() && target_look->IsDirectory());
-    Attempt attempt(log_);
-    TRY(attempt.Enter(folder ? StepGate::Way::kAlone : StepGate::Way::kTogether));
-    TRY_ASSIGN(auto from_dir, attempt.FindDir(from.dir));
-    TRY_ASSIGN(auto to_dir, attempt.FindDir(to.dir));
-    KeyLocks::Hold& hold = attempt.state().hold;
-    hold = log_.locks().Take({from_dir.id, to_dir.id});
-    const Identifier& identifier = log_.place().identifier;
-    TRY_ASSIGN(OpenObject object, OpenObjectAt(identifier, from.dir.fd, from_name.c_str()));
-    if (object.stat.IsDirectory() && !folder) return (again.collided = object.id), Retrying();
-    auto target = OpenObjectAt(identifier, to.dir.fd, to_name.c_str());
-    if (!target.ok() && target.error().code() != Code::kNotFound) return target.error();
-    if (target.ok() && target->stat.IsDirectory() && mode == RenameMode::kExchange && !folder) {
-      return (again.collided = object.id), Retrying();
-    }
-    const std::string from_path = JoinPath(from_dir.path, from.name),
-                      to_path = JoinPath(to_dir.path, to.name);
-    // Names that undo does not care about on both sides; if one side matters, the move does.
-    if (log_.Ignores(from_path, object.stat.mode) && log_.Ignores(to_path, object.stat.mode))
-      return Unrecorded();
-    // Two names of one object: POSIX says that nothing happens. Both folders stay held, so that they are still that when it
-    // does not happen.
-    if (target.ok() && target->id == object.id && mode != RenameMode::kNoReplace)
-      return attempt.FinishUnrecorded();
-    if (target.ok() && mode == RenameMode::kNoReplace)
-      return Error(Code::kExists, fmt::format("{} exists", to_path), EEXIST);
-    if (!target.ok() && mode == RenameMode::kExchange) return target.error();
-    for (const ObjectId& key : {object.id, target.ok() ? target->id : object.id}) {
-      if (!hold.TryAdd(key)) return (again.collided = key), Retrying();
-    }
-    StepWriter& writer = attempt.writer();
-    const bool over = target.ok() && mode == RenameMode::kReplace;
-    if (over && !writer.IsBorn(target->id)) {
-      again.question = log_.safeguards().OnRenameOver(to_path, attempt.state().claim);
-      if (again.question) return Retrying();
-    }
-    TRY(attempt.TouchDir(from_dir));
-    TRY(attempt.TouchDir(to_dir));
-    // A rename moves the ctime of what is renamed: how it looked before must be on record, or it would look like an edit later.
-    TRY(writer.TouchMeta(object, from_path, TouchReason::kNames));
-    if (mode == RenameMode::kExchange) TRY(writer.TouchMeta(*target, to_path, TouchReason::kNames));
-    Keep keep;
-    if (over) {
-      auto kept = writer.KeepObject(*target, to.dir.fd, to_name.c_str(), to_path, KeepBy::kLink);
-      if (!kept.ok()) {
-        TRY(OverLimit(log_, writer, to_path, kept.error(), again));
-        kept = writer.KeepObject(*target, to.dir.fd, to_name.c_str(), to_path, KeepBy::kLink);
-      }
-      if (!kept.ok()) return kept.error();
-      keep = *kept;
-    }
-    TRY_ASSIGN(attempt.state().seq,
-               writer.IntendRename(Attempt::At(from_dir, from.name), Attempt::At(to_dir, to.name),
-                                   mode, object, target.ok() ? &*target : nullptr, keep));
-    if (keep.by_rename) {
-      if (object.stat.IsDirectory())
-        return Error::FromErrno(ENOTDIR, fmt::format("replace {}", to_path));
-      // The old target moves aside first; the bridge's rename then finds the name free.
-      TRY_ASSIGN(int anchors, writer.files().Anchors());
-      if (::renameat(to.dir.fd, to_name.c_str(), anchors, AnchorName(keep.anchor).c_str()) != 0) {
-        const int err = errno;
-        TRY(writer.Settle(*attempt.state().seq, err));
-        return Error::FromErrno(err, fmt::format("replace {}", to_path));
-      }
-    }
-    TicketState& state = attempt.state();
-    state.keep = keep;
-    state.kept_dir = to.dir.fd;
-    state.kept_name = to_name;
-    state.folder_rename = folder;
-    if (target.ok()) {
-      state.kept_object = target->id;
-      state.target = std::move(*target);
-    }
-    state.object = std::move(object);
-    return attempt.Finish();
+    Attempt attempt(log_, again);
+    Renaming renaming(log_, attempt, from, to, mode);
+    TRY(renaming.Look());
+    if (auto ticket = renaming.Shortcut()) return std::move(*ticket);
+    TRY(renaming.HoldAndAsk());
+    TRY(renaming.KeepBoth());
+    TRY(renaming.Intend());
+    return renaming.Finish();
   });
 }
 
@@ -486,84 +605,50 @@ Result<Ticket> Interceptor::BeginOpenForWrite(const ObjectRef& ref, Truncate tru
   return BeginContent(ref, ContentChange::Whole());
 }
 
+// Does the change need a yes? Growing loses nothing.
+static std::optional<SafeguardQuestion> QuestionAbout(SafeguardTracker& safeguards,
+                                                      ContentChange change, const std::string& path,
+                                                      uint64_t size) {
+  if (change.kind != ContentChange::Kind::kTruncate) return safeguards.OnOverwrite(path, size);
+  if (change.offset < size) return safeguards.OnTruncate(path, size);
+  return std::nullopt;
+}
+
 Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange change) {
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_);
+    Attempt attempt(log_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     if (!object.stat.IsRegular()) return Unrecorded();
-    attempt.state().hold = log_.locks().Take({object.id});
+    attempt.HoldFirst({object.id});
     TRY_ASSIGN(object.stat, StatFd(object.fd.get()));  // as it is now that nobody else is at it
-    StepWriter& writer = attempt.writer();
-    TRY_ASSIGN(const auto path, attempt.Locate(ref, object));
-    if (!path) {
-      if (log_.IsFrozen(writer, object)) {
-        return Frozen();
-      }
-      return Unrecorded();  // no name, so nothing of the project
+    TRY_ASSIGN(const auto path, attempt.RecordedPath(ref, object));
+    if (!path) return Unrecorded();
+    if (!attempt.writer().IsBorn(object.id))
+      TRY(attempt.Ask(QuestionAbout(log_.safeguards(), change, *path, object.stat.size)));
+    if (change.kind == ContentChange::Kind::kTruncate && change.offset == 0) {
+      TRY_ASSIGN(const bool replaced, attempt.ReplaceInode(object, *path));
+      if (replaced) return attempt.Finish();
     }
-    if (log_.Ignores(*path, object.stat.mode)) return Unrecorded();
-    if (object.stat.mount != log_.place().root_mount) {
-      return Error(Code::kUnsupported,
-                   fmt::format("{} is on another mount inside the project", *path));
-    }
-    if (!writer.IsBorn(object.id)) {
-      const bool truncates =
-          change.kind == ContentChange::Kind::kTruncate && change.offset < object.stat.size;
-      const bool grows = change.kind == ContentChange::Kind::kTruncate && !truncates;
-      if (truncates)
-        again.question = log_.safeguards().OnTruncate(*path, object.stat.size);
-      else if (!grows)  // growing loses nothing
-        again.question = log_.safeguards().OnOverwrite(*path, object.stat.size);
-      if (again.question) return Retrying();
-    }
-    if (change.kind == ContentChange::Kind::kTruncate && change.offset == 0 &&
-        writer.MayReplaceInode(object)) {
-      TRY_ASSIGN(Fd parent_fd, OpenDirBeneath(log_.place().root.get(), ParentOf(*path)));
-      TRY_ASSIGN(OpenObject parent, OpenObjectFd(log_.place().identifier, parent_fd.get()));
-      // The folder's time is put back afterwards, so nobody else may change names in it meanwhile.
-      if (attempt.state().hold.TryAdd(parent.id)) {
-        TRY_ASSIGN(parent.stat, StatFd(parent_fd.get()));
-        TRY_ASSIGN(
-            attempt.state().replacement,
-            writer.TryReplaceInode(object, parent, {parent.id, ParentOf(*path), BaseName(*path)}));
-      }
-      if (attempt.state().replacement) {
-        attempt.state().replaced = true;
-        attempt.state().replaced_in = std::move(parent);
-        attempt.state().kept_name = std::string(BaseName(*path));
-        return attempt.Finish();
-      }
-    }
-    const WriteVisibility visibility = change.kind == ContentChange::Kind::kRange
-                                           ? WriteVisibility::kAnnounced
-                                           : WriteVisibility::kUnseen;
-    Status touched = writer.TouchContent(object, *path, change, visibility);
-    if (!touched.ok()) {
-      TRY(OverLimit(log_, writer, *path, touched.error(), again));
-      TRY(writer.TouchContent(object, *path, change, visibility));  // at least that it changes
-    }
-    TRY(writer.MakeDurable());
+    TRY(attempt.TouchContent(object, *path, change));
+    TRY(attempt.writer().MakeDurable());
     return attempt.Finish();
   });
 }
 
 Result<Ticket> Interceptor::BeginMetadata(const ObjectRef& ref) {
-  Attempt attempt(log_);
-  TRY(attempt.Enter(StepGate::Way::kTogether));
-  TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
-  attempt.state().hold = log_.locks().Take({object.id});
-  TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
-  TRY_ASSIGN(const auto path, attempt.Locate(ref, object));
-  if (!path && log_.IsFrozen(attempt.writer(), object)) return Frozen();
-  if (!path || log_.Ignores(*path, object.stat.mode)) return Unrecorded();
-  if (object.stat.mount != log_.place().root_mount) {
-    return Error(Code::kUnsupported,
-                 fmt::format("{} is on another mount inside the project", *path));
-  }
-  TRY(attempt.writer().TouchMeta(object, *path, TouchReason::kDirect));
-  TRY(attempt.writer().MakeDurable());
-  return attempt.Finish();
+  return Retry(log_, [&](Again& again) -> Result<Ticket> {
+    Attempt attempt(log_, again);
+    TRY(attempt.Enter(StepGate::Way::kTogether));
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
+    attempt.HoldFirst({object.id});
+    TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
+    TRY_ASSIGN(const auto path, attempt.RecordedPath(ref, object));
+    if (!path) return Unrecorded();
+    TRY(attempt.writer().TouchMeta(object, *path, TouchReason::kDirect));
+    TRY(attempt.writer().MakeDurable());
+    return attempt.Finish();
+  });
 }
 
 Result<Ticket> Interceptor::BeginXattr(const ObjectRef& ref) { return BeginMetadata(ref); }

@@ -177,6 +177,9 @@ class LogCore {
   Status SettleForRewind() REQUIRES(lifecycle_);
   // What a rewind did to objects with live writers is not those writers' doing.
   Status RenewShadows() REQUIRES(lifecycle_);
+  // A shadow of what a writer has open. One that is too large makes that object unprotected, and nothing else.
+  Status WatchWriter(const OpenObject& object) REQUIRES(lifecycle_);
+  void TellUnprotected(const OpenObject& object, const Error& why) REQUIRES(lifecycle_);
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
   Result<RewindReport> Travel(size_t target, Force force) REQUIRES(lifecycle_);

@@ -39,7 +39,8 @@ FileStat FromStatx(const struct statx& raw) {
           .ctime_ns = raw.stx_ctime.tv_sec * 1'000'000'000LL + raw.stx_ctime.tv_nsec,
           .ino = raw.stx_ino,
           .mount = raw.stx_mnt_id,
-          .locked = (raw.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0};
+          .locked = (raw.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0,
+          .encrypted = (raw.stx_attributes & STATX_ATTR_ENCRYPTED) != 0};
 }
 
 std::optional<FileStat> LookWith(int dir_fd, const char* name, int flags) {

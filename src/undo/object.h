@@ -33,7 +33,8 @@ struct FileStat {
   int64_t ctime_ns = 0;
   uint64_t ino = 0;
   uint64_t mount = 0;
-  bool locked = false;  // immutable or append-only
+  bool locked = false;     // immutable or append-only
+  bool encrypted = false;  // fscrypt
 
   bool IsDirectory() const { return S_ISDIR(mode); }
   bool IsRegular() const { return S_ISREG(mode); }

@@ -224,26 +224,45 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
   TRY_ASSIGN(place->root_id, place->identifier.OfFd(place->root.get()));
   TRY_ASSIGN(FileStat root, StatFd(place->root.get()));
   place->root_mount = root.mount;
+  place->root_encrypted = root.encrypted;
   place->boot_id = ReadBootId();
   return place;
 }
 
 namespace {
 
-// The device and mount that a store at `path` would be on: those of its nearest parent that exists.
-std::optional<std::pair<dev_t, uint64_t>> GroundOf(std::filesystem::path path) {
+// What a store at `path` would stand on: that of its nearest parent that exists, or its own.
+struct Ground {
+  dev_t device;
+  uint64_t mount;
+  std::optional<EncryptionPolicy> policy;
+};
+
+std::optional<Ground> GroundOf(std::filesystem::path path) {
   while (!path.empty()) {
     Fd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (fd.valid()) {
       struct stat info{};
       auto stat = StatFd(fd.get());
       if (::fstat(fd.get(), &info) != 0 || !stat.ok()) return std::nullopt;
-      return std::pair{info.st_dev, stat->mount};
+      Ground ground{info.st_dev, stat->mount, std::nullopt};
+      if (!stat->encrypted) return ground;
+      fd = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      auto policy = EncryptionPolicyOf(fd.get());
+      if (!policy.ok()) return std::nullopt;
+      ground.policy = std::move(*policy);
+      return ground;
     }
     if (path == path.parent_path()) break;
     path = path.parent_path();
   }
   return std::nullopt;
+}
+
+// Could a store on the one ground keep inodes and content of a project on the other?
+bool Suits(const std::optional<Ground>& store, const std::optional<Ground>& project) {
+  return store && project && store->device == project->device && store->mount == project->mount &&
+         MayKeep(project->policy, store->policy);
 }
 
 }  // namespace
@@ -270,7 +289,7 @@ Result<std::string> StoreLocationFor(const std::string& project) {
   const std::string key = PathKey(real);
   const std::filesystem::path preferred = StateFolder() / "undo" / key;
   const bool inside = preferred.native().starts_with(real.native() + "/");
-  if (!inside && GroundOf(preferred) == GroundOf(real)) return preferred.native();
+  if (!inside && Suits(GroundOf(preferred), GroundOf(real))) return preferred.native();
   if (real == real.root_path()) return preferred.native();
   return (real.parent_path() /
           fmt::format(".{}.sandglass-{}", real.filename().native().substr(0, 200), key))

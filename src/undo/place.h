@@ -48,6 +48,7 @@ struct Place {
   Identifier identifier;
   ObjectId root_id;
   uint64_t root_mount = 0;
+  bool root_encrypted = false;
   StoreAbilities abilities;
   std::array<uint8_t, 16> boot_id{};
   mutable CaptureStats stats;

@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "base/io.h"
 #include "base/rel_path.h"
 #include "undo/rewinder.h"
+#include "undo/running.h"
 
 namespace sandglass::undo {
 namespace {
@@ -67,10 +69,13 @@ Status Rewinder::WriteContent(const OpenObject& object, const ContentRecord& r, 
                               const std::string& name) {
   if (HoldsAlready(object, r)) return Ok();
   TRY(RecordContentChange(object, r));
-  auto fd = OpenForWriting(object, std::string(r.path), parent, name);
-  if (!fd.ok() && fd.error().sys_errno() == ETXTBSY && r.whole) {
-    TRY(ReplaceBusy(object, r, parent, name));
-    fd = OpenForWriting(object, std::string(r.path), parent, name);
+  const std::string path(r.path);
+  auto fd = OpenForWriting(object, path, parent, name);
+  if (!fd.ok() && fd.error().sys_errno() == ETXTBSY) {
+    TRY_ASSIGN(const auto fresh, ReplaceRunning(object, path));
+    if (!fresh) return Ok();
+    TRY(RecordContentChange(*fresh, r));
+    fd = OpenForWriting(*fresh, path, parent, name);
   }
   if (!fd.ok()) return fd.error();
   Status filled = r.whole ? FillWhole(fd->get(), r) : FillRange(fd->get(), r);
@@ -79,16 +84,95 @@ Status Rewinder::WriteContent(const OpenObject& object, const ContentRecord& r, 
   return Ok();
 }
 
-// A program that is running cannot be written to: it gets a new inode, and the table says so.
-Status Rewinder::ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent,
-                             const std::string& name) {
-  const NameAt at{parent.object.id, ParentOf(r.path), name};
-  if (in_.recorder != nullptr) {
-    TRY(TakeAway(at, parent, name, object));
-  } else if (::unlinkat(parent.object.fd.get(), name.c_str(), 0) != 0) {
-    return Error::FromErrno(errno, fmt::format("replace {}", r.path));
+// The fresh inode is a copy, so that nothing but the identity has changed until content is written to it: killed before the table knows
+// the successor, the replace records lead back; killed later, the copy is the object. For the same reason taking this rewind back
+// leaves the copy where it is.
+Result<std::optional<OpenObject>> Rewinder::ReplaceRunning(const OpenObject& object,
+                                                           const std::string& path) {
+  using Nothing = std::optional<OpenObject>;
+  if (in_.recorder == nullptr) {
+    return Error(Code::kBusy,
+                 fmt::format("{} is a running program, and an interrupted undo has to write to it; "
+                             "end it and try again",
+                             path));
   }
-  return MakeAnew({at, object.id, S_IFREG, Kept::kContent, {}, 1, 0, {}}, parent, name);
+  std::string why = "is a running program";
+  const NamesInProject names = NamesOf(place_, object.id, object.stat, path);
+  if (!names.all) why += " with names that are not in the project";
+  const bool exact = place_.abilities.exchange && names.all;
+  if (!exact && in_.force == Force::kNo)
+    return Error(Code::kBusy, fmt::format("{} {}", path, why), ETXTBSY);
+  const auto leave = [&](const std::string& reason) {
+    AddConflict(ConflictKind::kBusy, path, reason + "; its content was left as it is");
+    return Nothing();
+  };
+  if (!place_.abilities.exchange) return leave(why);
+  StepFiles& files = in_.recorder->files();
+  TRY_ASSIGN(const int anchors, files.Anchors());
+  std::vector<AnchorId> slots(1);
+  TRY_ASSIGN(slots[0], files.NewAnchor());
+  auto fresh = CopyOf(object, slots[0]);
+  if (!fresh.ok() && fresh.error().code() == Code::kDenied && in_.force == Force::kYes)
+    return leave(fmt::format("{} ({})", why, fresh.error().message()));
+  if (!fresh.ok()) return fresh.error();
+  if (!names.all)
+    report_.warnings.push_back(fmt::format("{} {}: those keep its content", path, why));
+  while (slots.size() < names.paths.size()) {
+    TRY_ASSIGN(slots.emplace_back(), files.NewAnchor());
+    if (::linkat(anchors, AnchorName(slots.front()).c_str(), anchors,
+                 AnchorName(slots.back()).c_str(), 0) != 0)
+      return Error::FromErrno(errno, fmt::format("replace {}", path));
+  }
+  std::vector<OpSeq> exchanges;
+  for (size_t i = 0; i < names.paths.size(); ++i) {
+    TRY_ASSIGN(exchanges.emplace_back(), ExchangeFor(*fresh, slots[i], object, names.paths[i]));
+  }
+  if (in_.recorder->durability() == Durability::kPower && ::syncfs(place_.root.get()) != 0)
+    return Error::FromErrno(errno, "sync the file system");
+  in_.objects.Succeed(object.id, fresh->id);
+  TRY(in_.objects.Flush());
+  for (const OpSeq seq : exchanges) TRY(in_.recorder->Settle(seq, 0));
+  links_.Add(fresh->id, path);
+  return Nothing(std::move(*fresh));
+}
+
+// In the recorder's folder, from where one rename puts it into the project.
+Result<OpenObject> Rewinder::CopyOf(const OpenObject& object, AnchorId slot) {
+  TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
+  meta.flags &= ~kBlockingFlags;  // they come last, with the rest of what is put back
+  TRY_ASSIGN(const int anchors, in_.recorder->files().Anchors());
+  const Fd from(::open(ProcPath(object.fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!from.valid()) return Error::FromErrno(errno, "read a running program");
+  {
+    const Fd to(
+        ::openat(anchors, AnchorName(slot).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!to.valid()) return Error::FromErrno(errno, "create a fresh inode");
+    TRY(CloneOrCopy(place_, from.get(), to.get(), object.stat.size));
+  }
+  TRY_ASSIGN(OpenObject copy, OpenObjectAt(place_.identifier, anchors, AnchorName(slot).c_str()));
+  TRY(ApplyMetadata(copy, meta));
+  TRY_ASSIGN(copy.stat, StatFd(copy.fd.get()));
+  return copy;
+}
+
+Result<OpSeq> Rewinder::ExchangeFor(const OpenObject& fresh, AnchorId slot,
+                                    const OpenObject& object, const std::string& path) {
+  TRY_ASSIGN(Parent * parent, OpenParent(ParentOf(path), kNoObject, 1));
+  TRY_ASSIGN(const FileStat dir, StatFd(parent->object.fd.get()));
+  TRY_ASSIGN(const int anchors, in_.recorder->files().Anchors());
+  const std::string name(BaseName(path));
+  TRY_ASSIGN(OpSeq seq,
+             in_.recorder->IntendReplace({parent->object.id, ParentOf(path), name}, object.id,
+                                         fresh.id, slot, AnchorId{UINT32_MAX}));
+  const int err = Attempt(*parent, &object, [&] {
+    return ::renameat2(anchors, AnchorName(slot).c_str(), parent->object.fd.get(), name.c_str(),
+                       RENAME_EXCHANGE);
+  });
+  if (err != 0) return Error::FromErrno(err, fmt::format("replace {}", path));
+  // Writing to a file leaves its folder alone.
+  TRY(ApplyMtime(parent->object, dir.mtime_ns));
+  notes_[path].object = fresh.id;
+  return seq;
 }
 
 Result<Fd> Rewinder::OpenForWriting(const OpenObject& object, const std::string& path,

@@ -99,8 +99,12 @@ class Rewinder {
   bool HoldsAlready(const OpenObject& object, const ContentRecord& r);
   Status WriteContent(const OpenObject& object, const ContentRecord& r, Parent& parent,
                       const std::string& name);
-  Status ReplaceBusy(const OpenObject& object, const ContentRecord& r, Parent& parent,
-                     const std::string& name);
+  // A running program gets a fresh inode under all its names. nullopt: it could not and is left alone, which the report says.
+  Result<std::optional<OpenObject>> ReplaceRunning(const OpenObject& object,
+                                                   const std::string& path);
+  Result<OpenObject> CopyOf(const OpenObject& object, AnchorId slot);
+  Result<OpSeq> ExchangeFor(const OpenObject& fresh, AnchorId slot, const OpenObject& object,
+                            const std::string& path);
   Status RecordContentChange(const OpenObject& object, const ContentRecord& r);
   Status FillWhole(int fd, const ContentRecord& r);
   Status FillRange(int fd, const ContentRecord& r);

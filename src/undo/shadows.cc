@@ -79,9 +79,7 @@ Result<int> Shadows::Folder() {
 }
 
 Status Shadows::Take(const OpenObject& object) {
-  if (object.stat.size > kMaxShadowBytes && !place_.abilities.reflinks) {
-    return Error(Code::kLimit, "too large to keep a copy for a process that has it open");
-  }
+  if (object.stat.size > kMaxShadowBytes && !place_.abilities.reflinks) return GiveUp(object);
   if (!object.readable) return Error(Code::kDenied, "cannot be read");
   TRY_ASSIGN(int folder, Folder());
   Shadow shadow;
@@ -99,14 +97,32 @@ Status Shadows::Take(const OpenObject& object) {
   if (!shadow.live.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
   Drop(object.id);
   MutexLock lock(mutex_);
+  too_large_.erase(object.id);
   shadows_[object.id] = std::move(shadow);
   ++place_.stats.shadow;
   return Ok();
 }
 
+Status Shadows::GiveUp(const OpenObject& object) {
+  Fd live(::fcntl(object.fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!live.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
+  Drop(object.id);
+  MutexLock lock(mutex_);
+  std::erase_if(too_large_, [this](const auto& entry) { return !IsWritten(entry.second); });
+  too_large_[object.id] = std::move(live);
+  return Error(Code::kLimit, "too large to keep a copy for a process that has it open");
+}
+
+bool Shadows::IsWritten(const Fd& fd) const {
+  const auto object = OpenObjectFd(place_.identifier, fd.get());
+  return !object.ok() || MayHaveWriter(*object);
+}
+
 bool Shadows::Has(ObjectId object) const {
   MutexLock lock(mutex_);
-  return shadows_.contains(object);
+  if (shadows_.contains(object)) return true;
+  const auto found = too_large_.find(object);
+  return found != too_large_.end() && IsWritten(found->second);
 }
 
 std::optional<Shadow> Shadows::Claim(ObjectId object) {

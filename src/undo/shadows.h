@@ -31,8 +31,9 @@ class Shadows {
   explicit Shadows(const Place& place);
   ~Shadows();
 
-  // kLimit: larger than a shadow may be. Replaces an older shadow of the same object.
+  // Replaces an older shadow of the same object. kLimit: larger than a shadow may be; what its writer does from now on is unprotected.
   Status Take(const OpenObject& object);
+  // Is it an object with a live writer? Of one without a shadow, only while the writer lives.
   bool Has(ObjectId object) const;
   // Hands the shadow over (its file stays in shadows/ until moved). nullopt: none.
   std::optional<Shadow> Claim(ObjectId object);
@@ -46,10 +47,14 @@ class Shadows {
   Result<int> Folder();
 
  private:
+  Status GiveUp(const OpenObject& object);
+  bool IsWritten(const Fd& fd) const;
+
   const Place& place_;
   mutable Mutex mutex_;
   Fd folder_ GUARDED_BY(mutex_);
   std::unordered_map<ObjectId, Shadow> shadows_ GUARDED_BY(mutex_);
+  std::unordered_map<ObjectId, Fd> too_large_ GUARDED_BY(mutex_);  // written to, and no shadow
   uint32_t next_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -54,6 +54,7 @@ class StepWriter {
 
   const JournalHeader& header() const { return header_; }
   StepFiles& files() { return files_; }
+  Durability durability() const { return options_.durability; }
 
   // --- First touches. Each does nothing when the step has what it needs already.
   Status TouchMeta(const OpenObject& object, std::string_view path, TouchReason reason);

@@ -166,6 +166,7 @@ class UndoObserver {
   virtual ~UndoObserver() = default;
   virtual void OnEvicted(const std::vector<StepId>&) {}
   virtual void OnExternalModification(const Barrier&) {}
+  // From here on the step is not recorded in full; or, if `why` begins with a path, what a process writes to that file after the step.
   virtual void OnUnprotected(StepId, std::string_view /*why*/) {}
 };
 

@@ -430,7 +430,7 @@ Status LogCore::SettleShadows(StepWriter& writer) {
   DropIdleShadows();
   for (const ObjectId& id : shadows_.All()) {
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
-    TRY(shadows_.Take(object));  // still open: the next interval starts from here
+    TRY(WatchWriter(object));  // still open: the next interval starts from here
   }
   return Ok();
 }
@@ -446,9 +446,27 @@ Status LogCore::RenewShadows() {
   TRY_ASSIGN(auto changed, shadows_.Changed());
   for (const ObjectId& id : changed) {
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
-    TRY(shadows_.Take(object));
+    TRY(WatchWriter(object));
   }
   return Ok();
+}
+
+Status LogCore::WatchWriter(const OpenObject& object) {
+  Status taken = shadows_.Take(object);
+  if (taken.ok() || taken.error().code() != Code::kLimit) return taken;
+  TellUnprotected(object, taken.error());
+  return Ok();
+}
+
+void LogCore::TellUnprotected(const OpenObject& object, const Error& why) {
+  StepId step{0};
+  if (current() != nullptr)
+    step = current()->header().id;
+  else if (!steps_.empty())
+    step = steps_.back().header.id;
+  const auto path = AnyPathOf(*place_, object);
+  std::string text = fmt::format("{}: {}", path.ok() && *path ? **path : "a file", why.message());
+  QueueEvent([this, step, text = std::move(text)] { observer_->OnUnprotected(step, text); });
 }
 
 Status LogCore::SettleBetweenSteps() {
@@ -475,11 +493,8 @@ Status LogCore::ShadowLiveWriters(std::span<const ObjectRef> live_writers) {
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, ref.fd));
     const auto path = AnyPathOf(*place_, object);  // an error: it may have one
     if (!object.stat.IsRegular() || (path.ok() && !*path) || !MayHaveWriter(object)) continue;
-    if (Status taken = shadows_.Take(object); !taken.ok()) {
-      QueueEvent([this, id = current()->header().id, why = taken.error().message()] {
-        observer_->OnUnprotected(id, why);
-      });
-    }
+    // The writer has its descriptor already: there is nothing left to refuse or to ask.
+    if (Status taken = shadows_.Take(object); !taken.ok()) TellUnprotected(object, taken.error());
   }
   return Ok();
 }

@@ -14,6 +14,7 @@
 #include "base/rel_path.h"
 #include "undo/link_index.h"
 #include "undo/looker.h"
+#include "undo/running.h"
 
 namespace sandglass::undo {
 namespace {
@@ -212,6 +213,8 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
     auto conflict = CompareName(objects, view, path, expected, object);
     if (!conflict && found && expected.object != kNoObject)
       conflict = CompareState(objects, view, shadows, path, expected, *found);
+    if (!conflict && found && expected.changed)
+      conflict = CheckRunning(place, objects, view, path, end.path, *found);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
   if (!view.has_changed_objects()) return conflicts;

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "base/io.h"
@@ -120,6 +122,41 @@ Status CompressedStep(Stage& stage) {
   return stage.SayState();
 }
 
+// A program with two names, then a change to it.
+Status ProgramSteps(Stage& stage) {
+  const Fd bin(::open("/bin", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  TRY_ASSIGN(const std::string bytes, ReadFileAt(bin.get(), "sleep", 16 << 20));
+  TRY(stage.Step(1, [&](ProjectOps& ops, const Means&) -> Status {
+    TRY(ops.WriteNew("misc/program", bytes, 0755));
+    return ops.Link("misc/program", "links/program");
+  }));
+  return stage.Step(2, [](ProjectOps& ops, const Means&) {
+    return ops.Append("misc/program", "behind its end", kUnseen);
+  });
+}
+
+// Starts the program, which outlives this process and everything that the trial does. Where programs cannot be run, the scenario is an
+// ordinary one.
+Status StartProgram(Stage& stage) {
+  const std::string path = stage.paths().project + "/links/program";
+  int started[2];
+  if (::pipe2(started, O_CLOEXEC) != 0) return Error::FromErrno(errno, "pipe");
+  const pid_t child = ::fork();
+  if (child < 0) return Error::FromErrno(errno, "fork");
+  if (child == 0) {
+    ::dup2(started[1], 3);
+    ::fcntl(3, F_SETFD, FD_CLOEXEC);
+    ::close_range(4, ~0U, 0);
+    ::execl(path.c_str(), "sleep", "20", nullptr);
+    ::_exit(1);
+  }
+  ::close(started[1]);
+  char nothing = 0;
+  (void)!::read(started[0], &nothing, 1);  // returns once the program runs
+  ::close(started[0]);
+  return Ok();
+}
+
 void Background(UndoOptions& options) { options.compression = undo::Compression::kBackground; }
 void TwoSteps(UndoOptions& options) { options.limits.max_steps = 2; }
 void FewBytes(UndoOptions& options) { options.limits.max_copied_bytes = 30'000; }
@@ -168,6 +205,14 @@ void AddHistories(std::vector<Scenario>& all) {
                  .about = "three steps taken back one by one",
                  .setup = ThreeSteps(),
                  .run = InTurn({RollbackOf(1), RollbackOf(1), RollbackOf(1)})});
+  all.push_back({.name = "running.rollback",
+                 .about = "a change to a running program taken back",
+                 .setup = InTurn({ProgramSteps, StartProgram}),
+                 .run = RollbackOf(1)});
+  all.push_back({.name = "running.redo",
+                 .about = "a change to a running program redone",
+                 .setup = InTurn({ProgramSteps, RollbackOf(1), StartProgram}),
+                 .run = RedoOf({2})});
   all.push_back({.name = "redo_three",
                  .about = "three steps redone at once",
                  .setup = InTurn({ThreeSteps(), RollbackOf(3)}),
@@ -245,6 +290,7 @@ void AddRecoveries(std::vector<Scenario>& all) {
   add("rollback_three", 60);
   add("redo_three", 60);
   add("restore", 60);
+  add("running.rollback", 80);
   add("abort", 85);
   add("eviction", 60);
   // What recovery itself wrote must not pass for a person's edit when time has passed.

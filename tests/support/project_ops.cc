@@ -72,26 +72,6 @@ int RenameFlags(RenameMode mode) {
   CHECK(false);
 }
 
-// The file type bits for mknod(); 0 for what it cannot make.
-mode_t TypeBits(NodeType type) {
-  switch (type) {
-    case NodeType::kFile:
-      return S_IFREG;
-    case NodeType::kFifo:
-      return S_IFIFO;
-    case NodeType::kSocket:
-      return S_IFSOCK;
-    case NodeType::kCharDevice:
-      return S_IFCHR;
-    case NodeType::kBlockDevice:
-      return S_IFBLK;
-    case NodeType::kDirectory:
-    case NodeType::kSymlink:
-      return 0;
-  }
-  CHECK(false);
-}
-
 // -1 with errno set, as system calls say it.
 int WriteAllAt(int fd, std::string_view data, uint64_t offset) {
   const Status written = PWriteFully(fd, AsBytes(data), static_cast<off_t>(offset));
@@ -177,10 +157,10 @@ Status ProjectOps::Symlink(std::string_view target, std::string_view path) {
 }
 
 Status ProjectOps::Mknod(std::string_view path, NodeType type, mode_t mode, dev_t device) {
-  const mode_t type_bits = TypeBits(type);
-  if (type_bits == 0) return Error{Code::kInvalid, "mknod makes no directories and no symlinks"};
+  if (type == NodeType::kDirectory || type == NodeType::kSymlink)
+    return Error{Code::kInvalid, "mknod makes no directories and no symlinks"};
   return CreateNode(path, type, [&](int dir, const char* name) {
-    return mknodat(dir, name, type_bits | mode, device);
+    return mknodat(dir, name, undo::FileTypeBits(type) | mode, device);
   });
 }
 

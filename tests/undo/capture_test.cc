@@ -491,6 +491,31 @@ TEST_P(UndoLiveWriter, RollbackOfWhatAWriterHasOpenIsBusy) {
   ExpectTree(before_);
 }
 
+// That object is unprotected, never the step: it closes, and a rewind that touches the object is refused.
+TEST_P(UndoLiveWriter, AFileThatGrewTooLargeToBeWatchedStaysBusy) {
+  if (log().abilities().reflinks) GTEST_SKIP() << "reflink: nothing is too large";
+  RecordingObserver observer;
+  options_.observer = &observer;
+  OpenLog();
+  Fd daemon = StartDaemon();
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().WriteNew("new.txt", "x"));
+  ASSERT_EQ(::ftruncate(daemon.get(), 300 << 20), 0);
+  CloseWithWriter(daemon.get());
+  EXPECT_THAT(observer.unprotected(), Contains(StepId{2}));
+  EXPECT_EQ(InfoOf(StepId{2}).protection, Protection::kFull);
+  Result<RewindReport> plan = log().PlanRollback(1);
+  ASSERT_OK(plan);
+  EXPECT_TRUE(HasConflict(plan->conflicts, ConflictKind::kBusy, GetParam()));
+  EXPECT_CODE(log().Rollback(1), Code::kBusy);
+  // What it writes now nobody sees, but nobody takes it back by accident either.
+  EXPECT_EQ(::pwrite(daemon.get(), "unseen", 6, 100), 6);
+  daemon.Reset();
+  EXPECT_CODE(log().Rollback(1), Code::kConflict);
+  RollBack(2, Force::kYes);
+  ExpectTree(before_);
+}
+
 TEST_P(UndoLiveWriter, APlanCountsWhatAWriterDidSinceTheLastStep) {
   Fd daemon = StartDaemon();
   EXPECT_EQ(::pwrite(daemon.get(), "two", 3, 1000), 3);

@@ -150,6 +150,81 @@ TEST_F(UndoEncryption, APlainProjectMayHaveAnEncryptedStoreAndIsCopied) {
   });
 }
 
+// Whatever undo keeps of what is in there would leave its encryption.
+TEST_F(UndoEncryption, AnEncryptedFolderInAPlainProjectIsReadOnly) {
+  WithEncryptedFolders([&] {
+    const UndoPaths where = MakeProject("plain/project", "plain/store");
+    MustCall(::mkdir((where.project + "/secret").c_str(), 0755), "mkdir");
+    Encrypt(where.project + "/secret", 3);
+    TreeBuilder(where.project).File("secret/file", "not for others");
+    TreeBuilder(where.project).File("secret/second", "neither");
+    const TreeSnapshot before = Must(TreeSnapshot::Capture(where.project));
+    auto log = UndoLog::Open(where, options_);
+    ASSERT_OK(log);
+    ProjectOps ops(**log, where.project);
+    ASSERT_OK((*log)->OpenStep({}));
+    const Status refused = ops.Overwrite("secret/file", "changed");
+    ASSERT_CODE(refused, Code::kUnsupported);
+    EXPECT_THAT(refused.error().message(),
+                AllOf(HasSubstr("secret/file is encrypted"), HasSubstr("a project of its own")));
+    EXPECT_CODE(ops.Append("secret/file", "more", WriteVisibility::kAnnounced), Code::kUnsupported);
+    EXPECT_CODE(ops.Unlink("secret/file"), Code::kUnsupported);
+    EXPECT_CODE(ops.Rename("secret/file", "secret/second"), Code::kUnsupported);
+    EXPECT_CODE(ops.Rename("secret/file", "outside"), Code::kUnsupported);
+    EXPECT_CODE(ops.Chmod("secret/file", 0600), Code::kUnsupported);
+    EXPECT_CODE(ops.WriteNew("secret/new", "new"), Code::kUnsupported);
+    EXPECT_TREE_EQ(before, Must(TreeSnapshot::Capture(where.project)));
+    EXPECT_OK(ops.Overwrite("small.txt", "the rest of the project works"));
+    EXPECT_OK((*log)->CloseStep());
+    EXPECT_OK((*log)->Rollback(1));
+    EXPECT_TREE_EQ(before, Must(TreeSnapshot::Capture(where.project)));
+  });
+}
+
+TEST_F(UndoEncryption, AnEncryptedFolderInAPlainProjectMayBeKeptUnderItsOwnPolicy) {
+  WithEncryptedFolders([&] {
+    const UndoPaths where = MakeProject("plain/project", "one/store");
+    MustCall(::mkdir((where.project + "/secret").c_str(), 0755), "mkdir");
+    Encrypt(where.project + "/secret", 1);
+    TreeBuilder(where.project).File("secret/file", "not for others");
+    const TreeSnapshot before = Must(TreeSnapshot::Capture(where.project));
+    auto log = UndoLog::Open(where, options_);
+    ASSERT_OK(log);
+    ProjectOps ops(**log, where.project);
+    ASSERT_OK((*log)->OpenStep({}));
+    EXPECT_OK(ops.Overwrite("secret/file", "changed"));
+    EXPECT_OK(ops.Unlink("secret/file"));
+    EXPECT_OK((*log)->CloseStep());
+    EXPECT_OK((*log)->Rollback(1));
+    EXPECT_TREE_EQ(before, Must(TreeSnapshot::Capture(where.project)));
+  });
+}
+
+TEST_F(UndoEncryption, TheUsualStoreOfAnEncryptedProjectIsUnderItsPolicy) {
+  WithEncryptedFolders([&] {
+    MakeProject("one/project", "");
+    MakeProject("plain/project", "");
+    // The state folder is on the same file system, but not encrypted.
+    ASSERT_EQ(::setenv("SANDGLASS_HOME", At("plain/state").c_str(), 1), 0);
+    EXPECT_THAT(Must(StoreLocationFor(At("one/project"))),
+                HasSubstr(At("one/.project.sandglass-")));
+    EXPECT_THAT(Must(StoreLocationFor(At("plain/project"))), HasSubstr(At("plain/state/")));
+    ASSERT_EQ(::setenv("SANDGLASS_HOME", At("one/state").c_str(), 1), 0);
+    EXPECT_THAT(Must(StoreLocationFor(At("one/project"))), HasSubstr(At("one/state/")));
+    ExpectUndoWorks({.project = At("one/project"), .store = ""});
+  });
+}
+
+// The top of an encrypted tree has no neighbours under its policy.
+TEST_F(UndoEncryption, AProjectThatIsTheTopOfItsEncryptedTreeIsRefusedWithARemedy) {
+  WithEncryptedFolders([&] {
+    ASSERT_EQ(::setenv("SANDGLASS_HOME", At("plain/state").c_str(), 1), 0);
+    const auto opened = UndoLog::Open({.project = At("one"), .store = ""}, options_);
+    ASSERT_CODE(opened, Code::kUnsupported);
+    EXPECT_THAT(opened.error().message(), HasSubstr("move it into a folder there"));
+  });
+}
+
 TEST_F(UndoEncryption, AStoreThatIsRefusedCanBeDiscarded) {
   WithEncryptedFolders(
       [&] { EXPECT_OK(UndoLog::Discard(MakeProject("one/project", "plain/store"))); });

@@ -1,0 +1,203 @@
+// Tickets that do not end in order (failed, cancelled, dropped), and objects that come without a path.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/io.h"
+#include "tests/undo/forked.h"
+#include "tests/undo/undo_fixture.h"
+
+namespace sandglass::undo {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class UndoTicket : public UndoTest {};
+
+TEST_F(UndoTicket, AFailedOperationLeavesNoChange) {
+  StartWith(test::SmallTree);
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] {
+    const Status removed = ops().Rmdir("src");
+    ASSERT_FALSE(removed.ok());
+    EXPECT_EQ(removed.error().sys_errno(), ENOTEMPTY);
+    EXPECT_FALSE(ops().Create("small.txt").ok());
+    EXPECT_FALSE(ops().Mkdir("src").ok());
+    EXPECT_FALSE(ops().Unlink("missing.txt").ok());
+    EXPECT_FALSE(ops().Rename("src", "src/components/inside_itself").ok());
+  });
+  EXPECT_THAT(ChangeLines(step), IsEmpty());
+  ExpectTree(before);
+}
+
+TEST_F(UndoTicket, ACancelledTicketIsNoChangeAndHoldsNothing) {
+  StartWith(test::SmallTree);
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] {
+    Result<Ticket> cancelled =
+        log().interceptor().BeginCreate({{ops().root_fd(), ""}, "never"}, NodeType::kFile);
+    ASSERT_OK(cancelled);
+    cancelled->Cancel();
+    {
+      Result<Ticket> dropped =
+          log().interceptor().BeginCreate({{ops().root_fd(), ""}, "never"}, NodeType::kFile);
+      ASSERT_OK(dropped);
+    }
+    EXPECT_OK(ops().WriteNew("real", "the name is free again"));
+  });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("created real"));
+  RollBack();
+  ExpectTree(before);
+}
+
+// A bridge that dies between the operation and its commit: the journal judges by what is on disk.
+TEST_F(UndoTicket, WhatAPersonMakesUnderACancelledNameIsNotTakenAway) {
+  StartWith(test::SmallTree);
+  InStep([&] {
+    log()
+        .interceptor()
+        .BeginCreate({{ops().root_fd(), ""}, "later.txt"}, NodeType::kFile)
+        ->Cancel();
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+  });
+  workspace().WriteFile("later.txt", "a person's");
+  RollBack();
+  EXPECT_EQ(Content("later.txt"), "a person's");
+}
+
+TEST_F(UndoTicket, ACancelledRemovalIsNeitherAChangeNorAConflict) {
+  StartWith(test::SmallTree);
+  const StepId step = InStep([&] {
+    log().interceptor().BeginRemove({{ops().root_fd(), ""}, "small.txt"})->Cancel();
+    EXPECT_OK(ops().WriteNew("made.txt", "x"));
+  });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("created made.txt"));
+  workspace().WriteFile("other.txt", "a person's");
+  RollBack();
+  EXPECT_EQ(Content("other.txt"), "a person's");
+}
+
+// The target belongs to someone else, so it cannot be linked (protected_hardlinks) and is moved aside instead.
+TEST_F(UndoTicket, AFailedRenameLeavesTheTargetThatWasMovedAside) {
+  workspace().WriteFile("from.txt", "from");
+  GiveToOrdinaryUser(workspace());
+  workspace().WriteFile("to.txt", "to");
+  RunForked(
+      [&] {
+        OpenLog();
+        InStep([&] {
+          const NameRef from{{ops().root_fd(), ""}, "from.txt"},
+              to{{ops().root_fd(), ""}, "to.txt"};
+          Result<Ticket> failed = log().interceptor().BeginRename(from, to, RenameMode::kReplace);
+          ASSERT_OK(failed);
+          EXPECT_OK(failed->Commit(Outcome::Failed(EIO)));
+          EXPECT_EQ(Content("to.txt"), "to");
+          log().interceptor().BeginRename(from, to, RenameMode::kReplace)->Cancel();
+          EXPECT_EQ(Content("to.txt"), "to");
+        });
+      },
+      Who::kOrdinaryUser);
+}
+
+TEST_F(UndoTicket, AFailedTruncationLeavesTheContent) {
+  const std::string content = Noise(2 << 20);
+  workspace().WriteFile("big.bin", content);
+  OpenLog();
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] {
+    for (const bool cancel : {false, true}) {
+      const Fd file(::open((workspace().project() + "/big.bin").c_str(), O_PATH | O_CLOEXEC));
+      Result<Ticket> ticket = log().interceptor().BeginOpenForWrite(
+          {file.get(), "big.bin"}, Truncate::kYes, WriteVisibility::kUnseen);
+      ASSERT_OK(ticket);
+      if (cancel) {
+        ticket->Cancel();
+      } else {
+        EXPECT_OK(ticket->Commit(Outcome::Failed(EACCES)));
+      }
+      EXPECT_EQ(Content("big.bin"), content);
+    }
+  });
+  ExpectTree(before);
+  EXPECT_THAT(ChangeLines(step), IsEmpty());
+}
+
+TEST_F(UndoTicket, AnOperationWhoseTicketWasDroppedIsStillTakenBack) {
+  StartWith(test::SmallTree);
+  ExpectUndone([&] {
+    {
+      Result<Ticket> create =
+          log().interceptor().BeginCreate({{ops().root_fd(), ""}, "made"}, NodeType::kFile);
+      ASSERT_OK(create);
+      workspace().WriteFile("made", "without a commit");
+    }
+    Result<Ticket> remove = log().interceptor().BeginRemove({{ops().root_fd(), ""}, "small.txt"});
+    ASSERT_OK(remove);
+    if (!remove->performed()) EXPECT_EQ(::unlinkat(ops().root_fd(), "small.txt", 0), 0);
+  });
+}
+
+// A file below `depth` folders, opened by a name at the top that is gone by now: only a search finds the one that is left.
+Fd OpenByALostName(const TempWorkspace& workspace, int depth) {
+  workspace.WriteFile("top", "original");
+  Fd dir(::open(workspace.project().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd root(::openat(dir.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int i = 0; i < depth; ++i) {
+    EXPECT_EQ(::mkdirat(dir.get(), "d", 0755), 0);
+    dir = Fd(::openat(dir.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  Fd file(::openat(root.get(), "top", O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(::linkat(root.get(), "top", dir.get(), "deep", 0), 0);
+  EXPECT_EQ(::unlinkat(root.get(), "top", 0), 0);
+  return file;
+}
+
+TEST_F(UndoTicket, AFileBelowSevenHundredFoldersIsFoundWithoutItsPath) {
+  const Fd file = OpenByALostName(workspace(), 700);
+  OpenLog();
+  ASSERT_OK(log().OpenStep({}));
+  {
+    auto ticket = log().interceptor().BeginContent({file.get()}, ContentChange::Whole());
+    ASSERT_OK(ticket);
+    ASSERT_EQ(::pwrite(file.get(), "CHANGED!", 8, 0), 8);
+    EXPECT_OK(ticket->Commit(Outcome::Done()));
+    auto chmod = log().interceptor().BeginMetadata({file.get()});
+    ASSERT_OK(chmod);
+    ASSERT_EQ(::fchmod(file.get(), 0600), 0);
+    EXPECT_OK(chmod->Commit(Outcome::Done()));
+  }
+  struct stat before{};
+  EXPECT_OK(log().CloseStep());
+  RollBack();
+  ASSERT_EQ(::fstat(file.get(), &before), 0);
+  EXPECT_EQ(before.st_mode & 0777, 0644u);
+  char text[9] = {};
+  EXPECT_EQ(::pread(file.get(), text, 8, 0), 8);
+  EXPECT_STREQ(text, "original");
+}
+
+TEST_F(UndoTicket, WhatMayHaveANameInAFolderThatCannotBeSearchedIsRefused) {
+  GiveToOrdinaryUser(workspace());
+  RunForked(
+      [&] {
+        const Fd file = OpenByALostName(workspace(), 2);
+        OpenLog();
+        ASSERT_EQ(::chmod(workspace().Path("d").c_str(), 0000), 0);
+        ASSERT_OK(log().OpenStep({}));
+        EXPECT_CODE(log().interceptor().BeginContent({file.get()}, ContentChange::Whole()),
+                    Code::kUnsupported);
+        EXPECT_CODE(log().interceptor().BeginMetadata({file.get()}), Code::kUnsupported);
+        EXPECT_CODE(log().interceptor().BeginLink({file.get()}, {{ops().root_fd(), ""}, "again"}),
+                    Code::kUnsupported);
+        ASSERT_EQ(::chmod(workspace().Path("d").c_str(), 0755), 0);
+        EXPECT_OK(log().interceptor().BeginContent({file.get()}, ContentChange::Whole()));
+        CloseLog();
+      },
+      Who::kOrdinaryUser);
+}
+
+}  // namespace
+}  // namespace sandglass::undo
