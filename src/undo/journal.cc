@@ -124,19 +124,10 @@ Status JournalWriter::Sync() {
 
 Status AppendToFinishedJournal(int dir_fd, const char* name, std::span<const Record> records) {
   TRY_ASSIGN(JournalView view, JournalView::Open(dir_fd, name));
-  ByteWriter payload, frames;
-  for (const Record& record : records) {
-    payload.Clear();
-    EncodeRecord(record, payload);
-    const size_t end = frames.bytes().size() + FrameBytes(payload.bytes().size());
-    frames.Put(static_cast<uint32_t>(payload.bytes().size()));
-    frames.Put(FrameChecksum(payload.bytes()));
-    frames.PutBytes(payload.bytes());
-    frames.PutBytes(Bytes(end - frames.bytes().size()));
-  }
+  const Bytes frames = EncodeFrames(records);
   TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDWR));
-  TRY(PWriteFully(fd.get(), frames.bytes(), static_cast<off_t>(view.end())));
-  if (::ftruncate(fd.get(), static_cast<off_t>(view.end() + frames.bytes().size())) != 0) {
+  TRY(PWriteFully(fd.get(), frames, static_cast<off_t>(view.end())));
+  if (::ftruncate(fd.get(), static_cast<off_t>(view.end() + frames.size())) != 0) {
     return Error::FromErrno(errno, "finish journal");
   }
   return Ok();

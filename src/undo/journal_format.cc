@@ -72,6 +72,20 @@ size_t FrameBytes(size_t payload_bytes) {
   return (kFrameHeadBytes + payload_bytes + 7) & ~size_t{7};
 }
 
+Bytes EncodeFrames(std::span<const Record> records) {
+  ByteWriter payload, frames;
+  for (const Record& record : records) {
+    payload.Clear();
+    EncodeRecord(record, payload);
+    const size_t end = frames.bytes().size() + FrameBytes(payload.bytes().size());
+    frames.Put(static_cast<uint32_t>(payload.bytes().size()));
+    frames.Put(FrameChecksum(payload.bytes()));
+    frames.PutBytes(payload.bytes());
+    frames.PutBytes(Bytes(end - frames.bytes().size()));
+  }
+  return frames.bytes();
+}
+
 uint32_t FrameChecksum(ByteView payload) { return static_cast<uint32_t>(HashBytes64(payload)); }
 
 namespace {

@@ -71,6 +71,8 @@ Result<DecodedJournalHeader> DecodeJournalHeader(ByteView bytes);
 // Frames start at multiples of 8: the room that one takes with a payload of that size.
 size_t FrameBytes(size_t payload_bytes);
 uint32_t FrameChecksum(ByteView payload);
+// The records in their frames, back to back.
+Bytes EncodeFrames(std::span<const Record> records);
 // The frame that starts at `at`. kCorrupt.
 Result<Record> DecodeFrame(ByteView bytes, size_t at);
 // The same of a frame that a scan found whole: its checksum is not computed again.

@@ -149,6 +149,7 @@ class LogCore {
       REQUIRES(lifecycle_);
   Status RecoverRewind() REQUIRES(lifecycle_);
   Status RecoverStep() REQUIRES(lifecycle_);
+  Status AdoptLateShadows() REQUIRES(lifecycle_);
   Status PromoteInterruptedAmbient(const StepView& view) REQUIRES(lifecycle_);
   Result<std::unordered_set<ObjectId>> LateChanges(const StepView& view) REQUIRES(lifecycle_);
   enum class Way : uint8_t { kBack, kForth };  // rollback, redo

@@ -104,6 +104,7 @@ Status LogCore::RecoverStep() {
     ::unlinkat(frame_->wal(), kKeepFile, 0);
     return Ok();
   }
+  TRY(AdoptLateShadows());
   auto source = Source::Open(frame_->wal(), kInProgress);
   if (!source.ok() || source->view.journal().size() == 0) {  // killed before the first change
     ::unlinkat(frame_->wal(), kKeepFile, 0);
@@ -112,7 +113,10 @@ Status LogCore::RecoverStep() {
   const StepView& view = source->view;
   recovery_.recovered = true;
   recovery_.step = view.header().id;
-  if (view.header().kind == StepKind::kAmbient) return PromoteInterruptedAmbient(view);
+  if (view.header().kind == StepKind::kAmbient) {
+    TRY(PromoteInterruptedAmbient(view));
+    return RenewShadows();
+  }
   // Only the first attempt sees what the step and other hands left: after it, time stamps are its own.
   if (!NameExists(frame_->wal(), kKeepFile)) TRY(NoticeEdits(view));
   TRY_ASSIGN(auto keep, LateChanges(view));
@@ -133,8 +137,45 @@ Status LogCore::RecoverStep() {
   recovery_.rewind.steps.push_back(*recovery_.step);
   next_order_ = std::max(next_order_, view.header().order + 1);
   TRY(MakePowerSafe(Reach::kFolders));
+  TRY(RenewShadows());
   ::unlinkat(frame_->wal(), kKeepFile, 0);
   return DropFolder(frame_->wal(), kInProgress, nullptr);
+}
+
+// What processes wrote unseen in the interrupted step, or nobody would take back: no operation has adopted these shadows, so nothing else
+// about their objects is on record since they were taken, and their place is behind all other records.
+Status LogCore::AdoptLateShadows() {
+  auto dir = OpenSubdir(frame_->wal(), kInProgress);
+  if (!dir.ok() || shadows_.All().empty()) return Ok();
+  std::unordered_set<ObjectId> adopted;
+  uint32_t next_blob = 0;
+  {
+    auto journal = JournalView::Open(dir->get(), "journal");
+    if (!journal.ok()) return Ok();  // killed before it began
+    journal->ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
+      if (content.whole) adopted.insert(content.object);
+    });
+  }
+  StepFiles files(std::move(*dir));
+  TRY_ASSIGN(int blobs, files.Blobs());
+  for (const std::string& name : ListNames(blobs))
+    next_blob = std::max<uint32_t>(next_blob, std::strtoul(name.c_str(), nullptr, 10) + 1);
+  TRY_ASSIGN(const auto changed, shadows_.Changed());
+  for (const ObjectId& id : changed) {
+    if (adopted.contains(id)) continue;
+    TRY_ASSIGN(const std::string path, shadows_.PathOf(id));
+    auto shadow = shadows_.Claim(id);
+    if (path.empty() || !shadow) continue;
+    const BlobId blob{next_blob++};
+    TRY(shadows_.LinkCopy(*shadow, blobs, blob));
+    const Record records[] = {
+        MetaRecord{
+            .object = id, .reason = TouchReason::kDirect, .path = path, .meta = shadow->meta},
+        shadow->AsContent(id, path, blob)};
+    TRY(AppendToFinishedJournal(files.dir(), "journal", records));
+    shadows_.PutBack(id, std::move(*shadow));  // whether it is needed on will show
+  }
+  return Ok();
 }
 
 // Which objects a person changed after the crash. Worked out once and written down before anything is touched: a recovery that is killed

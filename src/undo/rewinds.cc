@@ -214,6 +214,7 @@ Result<RewindReport> LogCore::AbortLocked() {
   TakeCurrent();
   ForgetFrozen();
   NoteFailure("drop the aborted step", FinishAbort(), report);
+  NoteFailure("watch live writers on", RenewShadows(), report);
   return report;
 }
 

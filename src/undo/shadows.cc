@@ -6,9 +6,15 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <unordered_set>
 
+#include "base/beneath.h"
 #include "base/io.h"
+#include "undo/journal_format.h"
 #include "undo/link_index.h"
 #include "undo/step_files.h"
 
@@ -17,6 +23,28 @@ namespace {
 
 constexpr uint64_t kMaxShadowBytes = 256 << 20;
 constexpr const char* kFolder = "shadows";
+constexpr std::string_view kNoteSuffix = ".note";
+constexpr size_t kMaxNoteBytes = 1 << 20;
+
+std::string NoteName(BlobId slot) { return BlobName(slot).c_str() + std::string(kNoteSuffix); }
+
+// What a note says: whose copy it is, and what that looked like. Views point into `bytes`.
+struct Note {
+  MetaRecord meta;
+  ContentRecord content;
+};
+
+Result<Note> DecodeNote(ByteView bytes) {
+  TRY_ASSIGN(Record first, DecodeFrame(bytes, 0));
+  uint32_t length = 0;  // DecodeFrame has found it to be within the bytes
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  TRY_ASSIGN(Record second, DecodeFrame(bytes, FrameBytes(length)));
+  auto* meta = std::get_if<MetaRecord>(&first);
+  const auto* content = std::get_if<ContentRecord>(&second);
+  if (meta == nullptr || content == nullptr || meta->object != content->object)
+    return Error(Code::kCorrupt, "a shadow's note makes no sense");
+  return Note{std::move(*meta), *content};
+}
 
 }  // namespace
 
@@ -88,19 +116,130 @@ Status Shadows::Take(const OpenObject& object) {
     MutexLock lock(mutex_);
     shadow.slot = {next_++};
   }
-  BlobName name(shadow.slot);
+  const BlobName name(shadow.slot);
   TRY_ASSIGN(const Fd copy, OpenStoreFile(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL));
   TRY_ASSIGN(CopyResult copied, CloneOrCopy(place_, object.fd.get(), copy.get(), object.stat.size));
   shadow.keeping = copied.keeping;
   shadow.checksum = copied.checksum;
   shadow.live = Fd(::fcntl(object.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!shadow.live.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
+  TRY(WriteNote(object, shadow));
   Drop(object.id);
   MutexLock lock(mutex_);
   too_large_.erase(object.id);
   shadows_[object.id] = std::move(shadow);
   ++place_.stats.shadow;
   return Ok();
+}
+
+Status Shadows::WriteNote(const OpenObject& object, const Shadow& shadow) {
+  TRY_ASSIGN(const auto path, AnyPathOf(place_, object));
+  if (!path) return Ok();  // nobody will see it again once its writer is gone
+  const Record records[] = {
+      MetaRecord{
+          .object = object.id, .reason = TouchReason::kDirect, .path = *path, .meta = shadow.meta},
+      shadow.AsContent(object.id, *path, shadow.slot)};
+  const Bytes frames = EncodeFrames(records);
+  TRY_ASSIGN(int folder, Folder());
+  return ReplaceFileAt(folder, NoteName(shadow.slot).c_str(), AsText(frames));
+}
+
+Status Shadows::Load() {
+  if (!NameExists(place_.store.get(), kFolder)) return Ok();
+  TRY_ASSIGN(int folder, Folder());
+  std::vector<std::string> names = ListNames(folder);
+  // Of two shadows of an object the newer one counts, and its number is the higher one.
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return std::strtoul(a.c_str(), nullptr, 10) < std::strtoul(b.c_str(), nullptr, 10);
+  });
+  for (const std::string& name : names) {
+    if (name.ends_with(kNoteSuffix)) TRY(LoadNote(name));
+  }
+  std::unordered_set<std::string> wanted;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, shadow] : shadows_) {
+      wanted.insert(BlobName(shadow.slot).c_str());
+      wanted.insert(NoteName(shadow.slot));
+    }
+  }
+  for (const std::string& name : names) {
+    if (!wanted.contains(name)) TRY(RemoveTreeAt(folder, name.c_str()));
+  }
+  return Ok();
+}
+
+// What cannot be read, or is about something that is gone, is passed over: Load() removes it.
+Status Shadows::LoadNote(const std::string& name) {
+  TRY_ASSIGN(int folder, Folder());
+  const auto bytes = ReadFileAt(folder, name.c_str(), kMaxNoteBytes);
+  if (!bytes.ok()) return Ok();
+  auto note = DecodeNote(AsBytes(*bytes));
+  if (!note.ok()) return Ok();
+  const auto at = [&](std::string_view path) -> std::optional<OpenObject> {
+    auto fd = OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW);
+    if (!fd.ok()) return std::nullopt;
+    auto object = OpenObjectFd(place_.identifier, fd->get());
+    if (!object.ok() || object->id != note->meta.object || !object->readable) return std::nullopt;
+    return std::move(*object);
+  };
+  auto object = at(note->meta.path);
+  if (!object) {
+    if (const auto path = LinkIndex(place_).Find(note->meta.object)) object = at(*path);
+  }
+  if (!object) return Ok();
+  Shadow shadow{.live = std::move(object->fd),
+                .meta = std::move(note->meta.meta),
+                .slot = {static_cast<uint32_t>(note->content.where)},
+                .keeping = note->content.keeping,
+                .checksum = note->content.checksum};
+  MutexLock lock(mutex_);
+  if (NoteName(shadow.slot) != name || !NameExists(folder, BlobName(shadow.slot).c_str()))
+    return Ok();
+  next_ = std::max(next_, shadow.slot.value + 1);
+  shadows_[object->id] = std::move(shadow);
+  return Ok();
+}
+
+ContentRecord Shadow::AsContent(ObjectId object, std::string_view path, BlobId blob) const {
+  return {.object = object,
+          .path = path,
+          .keeping = keeping,
+          .whole = true,
+          .sparse = meta.blocks * 512 < meta.size,
+          .file_size = meta.size,
+          .offset = 0,
+          .length = meta.size,
+          .where = blob.value,
+          .checksum = checksum};
+}
+
+Status Shadows::LinkCopy(const Shadow& shadow, int blobs, BlobId blob) {
+  TRY_ASSIGN(int folder, Folder());
+  const BlobName copy(shadow.slot), name(blob);
+  if (::linkat(folder, copy.c_str(), blobs, name.c_str(), 0) == 0) return Ok();
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK)
+    return Error::FromErrno(errno, "adopt a shadow");
+  // A file system without hard links.
+  if (::renameat(folder, copy.c_str(), blobs, name.c_str()) == 0) return Ok();
+  return Error::FromErrno(errno, "adopt a shadow");
+}
+
+void Shadows::Remove(const Shadow& shadow) {
+  MutexLock lock(mutex_);
+  ::unlinkat(folder_.get(), NoteName(shadow.slot).c_str(), 0);
+  ::unlinkat(folder_.get(), BlobName(shadow.slot).c_str(), 0);
+}
+
+void Shadows::PutBack(ObjectId object, Shadow shadow) {
+  MutexLock lock(mutex_);
+  shadows_.try_emplace(object, std::move(shadow));
+}
+
+void Shadows::Disown() {
+  MutexLock lock(mutex_);
+  for (const auto& [id, shadow] : shadows_)
+    ::unlinkat(folder_.get(), NoteName(shadow.slot).c_str(), 0);
 }
 
 Status Shadows::GiveUp(const OpenObject& object) {
@@ -133,10 +272,7 @@ std::optional<Shadow> Shadows::Claim(ObjectId object) {
 }
 
 void Shadows::Drop(ObjectId object) {
-  auto shadow = Claim(object);
-  if (!shadow) return;
-  MutexLock lock(mutex_);
-  ::unlinkat(folder_.get(), BlobName(shadow->slot).c_str(), 0);
+  if (auto shadow = Claim(object)) Remove(*shadow);
 }
 
 std::vector<ObjectId> Shadows::All() const {

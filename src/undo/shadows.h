@@ -2,7 +2,8 @@
 //
 // Writes through a descriptor that was handed out are native and unseen. So at each step boundary the content of every object with a
 // live writer is kept (reflink or copy); what differs from it at the next boundary was written in between and belongs to that interval.
-// They live in `shadows/` of the store and die with the process: after a crash no writer of that world is left. Thread-safe.
+// They live in `shadows/` of the store, each with a note of what it is a copy of, so that what was written before a crash still finds
+// its interval when the store is opened again. Thread-safe.
 #pragma once
 
 #include <string>
@@ -24,6 +25,9 @@ struct Shadow {
   BlobId slot;    // the copy's name in shadows/
   Keeping keeping;
   uint64_t checksum = 0;
+
+  // What a step that adopts it puts on record; `blob` is the copy's name then.
+  ContentRecord AsContent(ObjectId object, std::string_view path, BlobId blob) const;
 };
 
 class Shadows {
@@ -31,12 +35,20 @@ class Shadows {
   explicit Shadows(const Place& place);
   ~Shadows();
 
+  // What the last user of the store left. A shadow without a note, or of an object without a name, goes.
+  Status Load();
   // Replaces an older shadow of the same object. kLimit: larger than a shadow may be; what its writer does from now on is unprotected.
   Status Take(const OpenObject& object);
   // Is it an object with a live writer? Of one without a shadow, only while the writer lives.
   bool Has(ObjectId object) const;
-  // Hands the shadow over (its file stays in shadows/ until moved). nullopt: none.
+  // Hands the shadow over; its files stay in shadows/ until removed. nullopt: none.
   std::optional<Shadow> Claim(ObjectId object);
+  // Makes the copy a file of a step. The shadow stays, for the case that this process is killed before the step says so.
+  Status LinkCopy(const Shadow& shadow, int blobs, BlobId blob);
+  void Remove(const Shadow& shadow);
+  void PutBack(ObjectId object, Shadow shadow);
+  // What is about to happen to the objects is not their writers' doing: a process that is killed before it took new shadows leaves none.
+  void Disown();
   // Objects whose content differs from their shadow now.
   Result<std::vector<ObjectId>> Changed() const;
   std::vector<ObjectId> All() const;
@@ -44,10 +56,12 @@ class Shadows {
   // Where the shadow's object has a name in the project now; "" if none.
   Result<std::string> PathOf(ObjectId object) const;
   Result<OpenObject> Reopen(ObjectId object) const;
-  Result<int> Folder();
 
  private:
+  Result<int> Folder();
   Status GiveUp(const OpenObject& object);
+  Status WriteNote(const OpenObject& object, const Shadow& shadow);
+  Status LoadNote(const std::string& name);
   bool IsWritten(const Fd& fd) const;
 
   const Place& place_;

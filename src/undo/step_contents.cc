@@ -47,25 +47,26 @@ Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
   return CaptureWhole(object, path, may_stay_unchanged);
 }
 
-Status StepWriter::AdoptShadow(ObjectId object, std::string_view path, Shadow shadow) {
-  TRY_ASSIGN(int from, options_.shadows->Folder());
+Status StepWriter::LinkShadow(const Shadow& shadow, BlobId blob) {
   TRY_ASSIGN(int blobs, files_.Blobs());
+  return options_.shadows->LinkCopy(shadow, blobs, blob);
+}
+
+Status StepWriter::AdoptShadow(ObjectId object, std::string_view path, Shadow shadow) {
   const BlobId blob = files_.NextBlob();
-  if (::renameat(from, BlobName(shadow.slot).c_str(), blobs, BlobName(blob).c_str()) != 0) {
-    return Error::FromErrno(errno, "adopt shadow");
+  Status adopted = LinkShadow(shadow, blob);
+  if (adopted.ok()) {
+    adopted = Append(MetaRecord{
+        .object = object, .reason = TouchReason::kDirect, .path = path, .meta = shadow.meta});
+  }
+  if (adopted.ok()) adopted = Append(shadow.AsContent(object, path, blob));
+  if (!adopted.ok()) {
+    options_.shadows->PutBack(object, std::move(shadow));
+    return adopted;
   }
   copied_ += shadow.keeping == Keeping::kBlob ? shadow.meta.size : 0;
-  TRY(Append(ContentRecord{.object = object,
-                           .path = path,
-                           .keeping = shadow.keeping,
-                           .whole = true,
-                           .sparse = shadow.meta.blocks * 512 < shadow.meta.size,
-                           .file_size = shadow.meta.size,
-                           .offset = 0,
-                           .length = shadow.meta.size,
-                           .where = blob.value,
-                           .checksum = shadow.checksum}));
   MarkWhole(object);
+  options_.shadows->Remove(shadow);
   return Ok();
 }
 

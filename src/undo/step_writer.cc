@@ -108,12 +108,9 @@ Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, To
   if (options_.shadows != nullptr) {
     // Unseen writes may have moved size and time since the step began: the shadow knows what they were.
     if (auto shadow = options_.shadows->Claim(object.id)) {
-      TRY(Append(MetaRecord{.object = object.id,
-                            .reason = TouchReason::kDirect,
-                            .path = path,
-                            .meta = shadow->meta}));
+      TRY(AdoptShadow(object.id, path, std::move(*shadow)));
       NoteMeta(object.id, TouchReason::kDirect, false);
-      return AdoptShadow(object.id, path, std::move(*shadow));
+      return Ok();
     }
   }
   Metadata meta = MetadataOf(object.stat);

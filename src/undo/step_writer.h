@@ -167,6 +167,7 @@ class StepWriter {
                        uint64_t begin, uint64_t end);
   Status CaptureRange(const OpenObject& object, std::string_view path, uint64_t begin,
                       uint64_t end);
+  Status LinkShadow(const Shadow& shadow, BlobId blob);
   Status AdoptShadow(ObjectId object, std::string_view path, Shadow shadow);
 
   // --- step_anchors.cc

@@ -180,6 +180,7 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
                       file_sync()));
   }
   const std::vector<Barrier> barriers = barriers_;
+  if (force == Force::kYes) shadows_.Disown();
   RewindReport report;
   Status status;
   while (status.ok() && steps_.size() != target) {
@@ -203,7 +204,7 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
     }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
-  NoteFailure("watch live writers on", RenewShadows(), report);
+  if (force == Force::kYes) NoteFailure("watch live writers on", RenewShadows(), report);
   if (!status.ok()) return status.error();
   TrimRedo(report);
   return report;

@@ -57,7 +57,6 @@ Status LogCore::Start(RegistryClaim claim) {
   place_->fresh_store.Keep();
   TRY(ProbeStore(*place_));
   TRY(claim.Register(place_->store_path));
-  TRY(RemoveTreeAt(frame_->store(), "shadows"));
   TRY(objects_.Load(frame_->store(), file_sync()));
   TRY(LoadRows());
   TRY_ASSIGN(barriers_, ReadBarriers(frame_->store()));
@@ -66,8 +65,10 @@ Status LogCore::Start(RegistryClaim claim) {
   }
   TRY(MakePowerSafe(
       Reach::kEverything));  // what the last user's death left in the cache, and new folders
+  TRY(shadows_.Load());
   TRY(Recover());
   recovering_ = false;
+  TRY(SettleBetweenSteps());
   if (options_.compression == Compression::kOff) EmptyTrash();
   return Ok();
 }
@@ -427,12 +428,7 @@ Status LogCore::SettleShadows(StepWriter& writer) {
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
     TRY(writer.TouchMeta(object, path, TouchReason::kDirect));
   }
-  DropIdleShadows();
-  for (const ObjectId& id : shadows_.All()) {
-    TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
-    TRY(WatchWriter(object));  // still open: the next interval starts from here
-  }
-  return Ok();
+  return RenewShadows();  // what is still open: the next interval starts from here
 }
 
 void LogCore::DropIdleShadows() {
@@ -443,8 +439,8 @@ void LogCore::DropIdleShadows() {
 }
 
 Status LogCore::RenewShadows() {
-  TRY_ASSIGN(auto changed, shadows_.Changed());
-  for (const ObjectId& id : changed) {
+  DropIdleShadows();
+  for (const ObjectId& id : shadows_.All()) {
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
     TRY(WatchWriter(object));
   }

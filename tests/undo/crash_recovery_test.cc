@@ -75,6 +75,70 @@ class UndoRecovery : public UndoTest {
   }
 };
 
+// A process of an earlier step still writes, through a descriptor of its own, when everything dies.
+class UndoRecoveryLiveWriter : public UndoRecovery {
+ protected:
+  void SetUp() override {
+    UndoRecovery::SetUp();
+    test::SmallTree(workspace().project());
+  }
+  // In a child: a step that leaves a writer behind, then `body` with the writer's descriptor, then death.
+  void CrashWithWriter(const std::function<void(int)>& body) {
+    RunUntilDeath([&] {
+      OpenLog();
+      ASSERT_OK(log().OpenStep({.label = "start a server"}));
+      const Fd server = test::Must(ops().OpenFile("small.txt", O_RDWR, WriteVisibility::kUnseen));
+      ASSERT_EQ(::pwrite(server.get(), "first", 5, 0), 5);
+      const ObjectRef live[] = {{server.get(), "small.txt"}};
+      ASSERT_OK(log().CloseStep(live));
+      body(server.get());
+      DieNow();
+    });
+  }
+};
+
+TEST_F(UndoRecoveryLiveWriter, WhatItWroteInTheInterruptedStepIsTakenBack) {
+  CrashWithWriter([&](int server) {
+    ASSERT_OK(log().OpenStep({.label = "interrupted"}));
+    ASSERT_EQ(::pwrite(server, "SECOND", 6, 0), 6);
+  });
+  OpenLog();
+  EXPECT_TRUE(log().recovery().recovered);
+  EXPECT_EQ(Content("small.txt"), "first world");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+TEST_F(UndoRecoveryLiveWriter, SoItIsUnderAnotherName) {
+  CrashWithWriter([&](int server) {
+    ASSERT_OK(log().OpenStep({.label = "interrupted"}));
+    ASSERT_OK(ops().Mkdir("moved"));
+    ASSERT_EQ(::pwrite(server, "SECOND", 6, 0), 6);
+    ASSERT_OK(ops().Rename("small.txt", "moved/small.txt"));
+  });
+  OpenLog();
+  EXPECT_EQ(Content("small.txt"), "first world");
+}
+
+TEST_F(UndoRecoveryLiveWriter, WhatItWroteBetweenStepsBecomesAStep) {
+  CrashWithWriter([&](int server) { ASSERT_EQ(::pwrite(server, "SECOND", 6, 0), 6); });
+  OpenLog();
+  EXPECT_EQ(Content("small.txt"), "SECONDworld");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "first world");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+TEST_F(UndoRecoveryLiveWriter, QuietOnesLeaveNothing) {
+  CrashWithWriter([](int) {});
+  OpenLog();
+  EXPECT_FALSE(log().recovery().recovered);
+  EXPECT_THAT(FilesBelow(workspace().store() + "/shadows"), IsEmpty());
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
 TEST_F(UndoRecovery, TheModeThatAPersonGaveAFolderAfterTheCrashIsKept) {
   test::SmallTree(workspace().project());
   CrashInStep([&] { EXPECT_OK(ops().WriteNew("src/new.rs", "x")); });
