@@ -51,6 +51,12 @@ void AddTexts(Seeds& seeds) {
   seeds.Add("version_spaces", StoreInput::kVersion, "2 \n\n");
   seeds.Add("version_none", StoreInput::kVersion, "1.4.2");
   seeds.Add("version_large", StoreInput::kVersion, "99999999999");
+  seeds.Add("journey", StoreInput::kJourney,
+            undo::WriteJourney({.target = 3, .start = 12, .force = undo::Force::kYes}));
+  seeds.Add("journey_gentle", StoreInput::kJourney, "0 2 gentle\n");
+  seeds.Add("journey_cut", StoreInput::kJourney, "0 2 ");
+  seeds.Add("journey_one_number", StoreInput::kJourney, "7");
+  seeds.Add("journey_none", StoreInput::kJourney, "x");
   const std::string project = undo::WriteStoreOwner({.root = kFile, .path = "/home/a/project"});
   seeds.Add("project", StoreInput::kProject, project);
   seeds.Add("project_bytes", StoreInput::kProject,

@@ -52,6 +52,14 @@ void CheckKeepList(std::string_view text) {
   CHECK(undo::ParseKeepList(undo::WriteKeepList(objects)) == objects);
 }
 
+void CheckJourney(std::string_view text) {
+  const auto journey = undo::ParseJourney(text);
+  if (!journey) return;
+  const auto again = undo::ParseJourney(undo::WriteJourney(*journey));
+  CHECK(again && again->target == journey->target && again->start == journey->start &&
+        again->force == journey->force);
+}
+
 void CheckRegistryEntry(std::string_view text) {
   const auto entry = undo::ParseRegistryEntry(text);
   if (!entry.ok()) return ExpectCode(entry.error(), Code::kCorrupt);
@@ -144,6 +152,8 @@ void Check(ByteView input) {
       return CheckBarriers(AsText(rest));
     case StoreInput::kKeepList:
       return CheckKeepList(AsText(rest));
+    case StoreInput::kJourney:
+      return CheckJourney(AsText(rest));
     case StoreInput::kRegistryEntry:
       return CheckRegistryEntry(AsText(rest));
     case StoreInput::kObjects:

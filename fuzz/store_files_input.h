@@ -20,8 +20,9 @@ enum class StoreInput : uint8_t {
   kPack = 7,           // a compressed pack
   kSealedPack = 8,     // u64 raw size; then per frame u16 length and bytes
   kRawPack = 9,        // u8 how often, then bytes to compress
+  kJourney = 10,       // as it is
 };
-inline constexpr uint8_t kStoreInputs = 10;
+inline constexpr uint8_t kStoreInputs = 11;
 
 inline constexpr size_t kMaxStoreInputBytes = 16 << 10;
 

@@ -24,6 +24,7 @@
 #include "undo/rewind.h"
 #include "undo/safeguard.h"
 #include "undo/shadows.h"
+#include "undo/state_files.h"
 #include "undo/step_gate.h"
 #include "undo/step_view.h"
 #include "undo/step_writer.h"
@@ -142,7 +143,7 @@ class LogCore {
   StepWriter* current() const;
   void WaitForNextTick(int64_t latest_ctime_ns) const;
 
-  // --- rewinds.cc
+  // --- rewinds.cc, travel.cc, recovery.cc
   Status Recover() REQUIRES(lifecycle_);
   Status FinishPromotions() REQUIRES(lifecycle_);
   Status DropReversed(std::vector<StepRow>& rows, const std::vector<StepRow>& others, int folder)
@@ -183,10 +184,17 @@ class LogCore {
   void TellUnprotected(const OpenObject& object, const Error& why) REQUIRES(lifecycle_);
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
-  Result<RewindReport> Travel(size_t target, Force force) REQUIRES(lifecycle_);
+  Result<RewindReport> Travel(Journey journey) REQUIRES(lifecycle_);
+  Status SetOut(const Journey& journey) REQUIRES(lifecycle_);
+  Status LookAhead(size_t target) REQUIRES(lifecycle_);
+  Status TurnBack(size_t start) REQUIRES(lifecycle_);
+  Way WayTo(size_t target) const REQUIRES(lifecycle_) {
+    return steps_.size() > target ? Way::kBack : Way::kForth;
+  }
   Status ResumeTravel() REQUIRES(lifecycle_);
-  Status CrossNewest(Way way, Force force, RewindReport& report) REQUIRES(lifecycle_);
-  Result<RewindReport> Plan(Way way, size_t count) REQUIRES(lifecycle_);
+  Status CrossNewest(Way way, Force force, SpareRedo spare, RewindReport& report)
+      REQUIRES(lifecycle_);
+  Result<RewindReport> Plan(Way way, size_t count, AnchorCheck check) REQUIRES(lifecycle_);
   Status CheckRedoCount(uint32_t count) const REQUIRES(lifecycle_);
   Status Promote(Way way, StepRow reversal, RewindReport& report) REQUIRES(lifecycle_);
   Result<Source> OpenSource(Way way, const StepRow& row) REQUIRES(lifecycle_);
@@ -207,7 +215,8 @@ class LogCore {
   std::vector<Conflict> Conflicts(const Crossing& crossing, StepFiles& files,
                                   const std::vector<Barrier>& barriers, AnchorCheck check)
       REQUIRES(lifecycle_);
-  static Error Refusal(const Crossing& crossing, const std::vector<Conflict>& conflicts);
+  static Error Refusal(Way way, std::string_view what, const std::vector<Conflict>& conflicts);
+  static Error NotRecordedInFull(const StepRow& row, std::string_view why);
   static bool IsCrossed(const Barrier& barrier, const Crossing& crossing);
   bool Touches(const Crossing& crossing, const std::string& path) const;
   // What the crossing of a step will leave of the barriers; `older` is the step before it.

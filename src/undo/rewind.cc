@@ -149,10 +149,7 @@ Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::
   if (!object.ok() && object.error().code() == Code::kDenied) {
     // A folder without search permission: ours, so lift it.
     lifted_ = true;
-    Attempt(parent, nullptr, [&] {
-      errno = EACCES;
-      return -1;
-    });
+    Lift(parent.object, parent.path);
     object = OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str());
   }
   if (object.ok()) {

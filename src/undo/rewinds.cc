@@ -12,10 +12,7 @@
 #include <cerrno>
 
 #include "base/io.h"
-#include "base/json.h"
-#include "base/rel_path.h"
 #include "undo/log_core.h"
-#include "undo/looker.h"
 #include "undo/verify.h"
 
 namespace sandglass::undo {
@@ -40,6 +37,7 @@ Result<LogCore::Source> LogCore::Source::Open(int parent_fd, const std::string& 
 Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<ObjectId>* keep,
                           RewindReport& report, StepRow& reversal) {
   TRY(CheckSpace(source.view, source.spare_redo));
+  if (force == Force::kYes) shadows_.Disown();
   MutexLock pin(pack_mutex_);
   JournalHeader header = source.view.header();
   header.reverses_uid = header.uid;
@@ -131,12 +129,14 @@ Result<std::unique_ptr<StepFiles>> LogCore::FindByUid(uint64_t uid) {
 // What a rewind writes back must fit, and so must what it keeps for redo. Redo is the first thing to give up.
 Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
   uint64_t need = 1 << 20;
-  view.journal().ForEachOf<ContentRecord>(
-      [&](const ContentRecord& content, size_t) { need += content.length; });
-  const auto fits = [&] {
+  view.journal().ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
+    if (content.keeping != Keeping::kClone && !view.IsDropped(content)) need += content.length;
+  });
+  const auto fits_at = [&](int fd) {
     struct statvfs info{};
-    return ::fstatvfs(frame_->store(), &info) != 0 || info.f_bavail * info.f_frsize > need;
+    return ::fstatvfs(fd, &info) != 0 || info.f_bavail * info.f_frsize > need;
   };
+  const auto fits = [&] { return fits_at(frame_->store()) && fits_at(place_->root.get()); };
   if (fits()) return Ok();
   if (spare == SpareRedo::kNo) TRY(ClearRedo());
   EmptyTrash();

@@ -117,6 +117,29 @@ std::string WriteKeepList(const std::unordered_set<ObjectId>& objects) {
   return text;
 }
 
+std::optional<Journey> ParseJourney(std::string_view text) {
+  Journey journey;
+  const auto number = [&](uint64_t& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc()) return false;
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (!text.starts_with(' ')) return false;
+    text.remove_prefix(1);
+    return true;
+  };
+  if (!number(journey.target) || !number(journey.start)) return std::nullopt;
+  if (text == "force\n")
+    journey.force = Force::kYes;
+  else if (text != "gentle\n")
+    return std::nullopt;
+  return journey;
+}
+
+std::string WriteJourney(const Journey& journey) {
+  return fmt::format("{} {} {}\n", journey.target, journey.start,
+                     journey.force == Force::kYes ? "force" : "gentle");
+}
+
 Result<RegisteredProject> ParseRegistryEntry(std::string_view text) {
   const auto json = ParseJson(text, kMaxRegistryEntry);
   if (!json.ok()) return Error(Code::kCorrupt, "the entry is no JSON");

@@ -45,6 +45,15 @@ std::string WriteBarriers(const std::vector<Barrier>& barriers);
 std::unordered_set<ObjectId> ParseKeepList(std::string_view text);
 std::string WriteKeepList(const std::unordered_set<ObjectId>& objects);
 
+// `wal/target`: where a rollback or redo of several steps goes, and where it came from, in numbers of steps that are left.
+struct Journey {
+  uint64_t target = 0, start = 0;
+  Force force = Force::kNo;
+};
+// nullopt: it makes no sense.
+std::optional<Journey> ParseJourney(std::string_view text);
+std::string WriteJourney(const Journey& journey);
+
 // An entry of the registry: a project with a store.
 struct RegisteredProject {
   std::string project, store;  // real paths

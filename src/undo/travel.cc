@@ -44,6 +44,8 @@ void Append(RewindReport from, RewindReport& to) {
   Append(std::move(from.warnings), to.warnings);
 }
 
+size_t Distance(size_t a, size_t b) { return a < b ? b - a : a - b; }
+
 // Does the step give the name another meaning?
 bool TouchesName(const StepView& view, const std::string& path) {
   const PathMap<Expected>& expected = view.expected();
@@ -166,37 +168,31 @@ Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
 Result<RewindReport> LogCore::RollbackLocked(uint32_t count, Force force) {
   TRY_ASSIGN(size_t rows, RowsToPop(count));
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
-  return Travel(steps_.size() - rows, force);
+  return Travel({.target = steps_.size() - rows, .start = steps_.size(), .force = force});
 }
 
 // Takes steps back or redoes them until `target` are left: all of it or nothing. What fails after the commit point of a step is a warning
 // and no reason to turn back. Killed in between, the next open goes on.
-Result<RewindReport> LogCore::Travel(size_t target, Force force) {
-  size_t start = steps_.size();
-  const bool several = (target < start ? start - target : target - start) > 1;
-  if (several) {
-    TRY(ReplaceFileAt(frame_->wal(), kTarget,
-                      fmt::format("{} {}\n", target, force == Force::kYes ? "force" : "gentle"),
-                      file_sync()));
-  }
+Result<RewindReport> LogCore::Travel(Journey journey) {
+  const bool several = Distance(journey.start, journey.target) > 1;
   const std::vector<Barrier> barriers = barriers_;
-  if (force == Force::kYes) shadows_.Disown();
   RewindReport report;
   Status status;
-  while (status.ok() && steps_.size() != target) {
-    if (steps_.size() > target && force == Force::kYes && !IsReadable(steps_.back())) {
+  if (several) {
+    if (journey.force == Force::kNo) status = LookAhead(journey.target);
+    if (status.ok()) status = SetOut(journey);
+  }
+  while (status.ok() && steps_.size() != journey.target) {
+    const Way way = WayTo(journey.target);
+    if (way == Way::kBack && journey.force == Force::kYes && !IsReadable(steps_.back())) {
       status = SetNewestAside(report);
-      if (status.ok()) --start;  // there is no way back to it
+      if (status.ok()) --journey.start;  // there is no way back to it
       continue;
     }
-    status = CrossNewest(steps_.size() > target ? Way::kBack : Way::kForth, force, report);
+    status = CrossNewest(way, journey.force, several ? SpareRedo::kYes : SpareRedo::kNo, report);
   }
   if (!status.ok()) {
-    RewindReport ignored;
-    Status back = EnsureSettled();
-    while (back.ok() && steps_.size() != start) {
-      back = CrossNewest(steps_.size() > start ? Way::kBack : Way::kForth, Force::kYes, ignored);
-    }
+    Status back = TurnBack(journey.start);
     if (!back.ok()) {
       status = status.error().WithContext("only a part of the steps could be taken back or redone");
     } else if (several) {
@@ -204,10 +200,39 @@ Result<RewindReport> LogCore::Travel(size_t target, Force force) {
     }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
-  if (force == Force::kYes) NoteFailure("watch live writers on", RenewShadows(), report);
+  NoteFailure("watch live writers on", RenewShadows(), report);
   if (!status.ok()) return status.error();
   TrimRedo(report);
   return report;
+}
+
+Status LogCore::SetOut(const Journey& journey) {
+  return ReplaceFileAt(frame_->wal(), kTarget, WriteJourney(journey), file_sync());
+}
+
+// What is in the way of an older step is told before the newest is touched. What comes up later than this look makes the travel turn back.
+Status LogCore::LookAhead(size_t target) {
+  const Way way = WayTo(target);
+  const size_t count = Distance(steps_.size(), target);
+  for (size_t i = 0; i < count && way == Way::kBack; ++i) {
+    const StepRow& row = steps_[steps_.size() - 1 - i];
+    if (row.close.protection != Protection::kUnprotected || row.damaged) continue;
+    TRY_ASSIGN(const Source source, OpenSource(way, row));
+    if (source.view.unprotected()) return NotRecordedInFull(row, source.view.unprotected_why());
+  }
+  TRY_ASSIGN(RewindReport plan, Plan(way, count, AnchorCheck::kPresence));
+  if (plan.conflicts.empty()) return Ok();
+  return Refusal(way, fmt::format("{} steps", count), plan.conflicts);
+}
+
+Status LogCore::TurnBack(size_t start) {
+  TRY(EnsureSettled());
+  if (Distance(steps_.size(), start) > 0)
+    TRY(SetOut({.target = start, .start = start, .force = Force::kYes}));
+  RewindReport ignored;
+  while (steps_.size() != start)
+    TRY(CrossNewest(WayTo(start), Force::kYes, SpareRedo::kYes, ignored));
+  return Ok();
 }
 
 bool LogCore::IsReadable(const StepRow& row) {
@@ -239,11 +264,11 @@ Status LogCore::ResumeTravel() {
   auto text = ReadFileAt(frame_->wal(), kTarget, 64);
   if (!text.ok()) return Ok();
   recovery_.interrupted_rewind = true;
-  const size_t target = std::strtoull(text->c_str(), nullptr, 10);
-  const bool reachable = target <= steps_.size() || target - steps_.size() <= redo_.size();
-  const Force force = text->find("force") != std::string::npos ? Force::kYes : Force::kNo;
-  if (reachable) {
-    auto report = Travel(target, force);
+  auto journey = ParseJourney(*text);
+  const size_t most = steps_.size() + redo_.size();
+  if (journey && journey->target <= most) {
+    journey->start = std::min<size_t>(journey->start, most);  // a step may have been set aside
+    auto report = Travel(*journey);
     if (report.ok())
       Append(std::move(*report), recovery_.rewind);
     else
@@ -260,11 +285,17 @@ Status LogCore::DropBarriers(StepId after) {
   return SaveBarriers();
 }
 
-Error LogCore::Refusal(const Crossing& crossing, const std::vector<Conflict>& conflicts) {
+Error LogCore::NotRecordedInFull(const StepRow& row, std::string_view why) {
+  return Error(
+      Code::kUnprotected,
+      fmt::format("step {} was not recorded in full ({}), so it cannot be taken back exactly",
+                  row.header.id.value, why));
+}
+
+Error LogCore::Refusal(Way way, std::string_view what, const std::vector<Conflict>& conflicts) {
   constexpr size_t kShown = 10;
-  std::string text =
-      fmt::format("step {} cannot be {} without force:", crossing.row.header.id.value,
-                  crossing.way == Way::kBack ? "taken back" : "redone");
+  std::string text = fmt::format("{} cannot be {} without force:", what,
+                                 way == Way::kBack ? "taken back" : "redone");
   for (size_t i = 0; i < conflicts.size() && i < kShown; ++i) {
     text += fmt::format("\n  {} ({}): {}", conflicts[i].path.empty() ? "(step)" : conflicts[i].path,
                         ConflictName(conflicts[i].kind), conflicts[i].detail);
@@ -287,21 +318,19 @@ Result<LogCore::Source> LogCore::OpenSource(Way way, const StepRow& row) {
 }
 
 // Takes the newest step back, or redoes the newest one that was.
-Status LogCore::CrossNewest(Way way, Force force, RewindReport& report) {
+Status LogCore::CrossNewest(Way way, Force force, SpareRedo spare, RewindReport& report) {
+  if (RowsOf(way).empty()) return Error(Code::kNotFound, "there are no more steps this way");
   const StepRow row = RowsOf(way).back();
   auto source = OpenSource(way, row);
   if (!source.ok()) return source.error();
-  source->spare_redo = way == Way::kBack ? SpareRedo::kNo : SpareRedo::kYes;
+  source->spare_redo = way == Way::kBack ? spare : SpareRedo::kYes;
   const StepView& view = source->view;
-  if (way == Way::kBack && view.unprotected() && force == Force::kNo) {
-    return Error(
-        Code::kUnprotected,
-        fmt::format("step {} was not recorded in full ({}), so it cannot be taken back exactly",
-                    row.header.id.value, view.unprotected_why()));
-  }
+  if (way == Way::kBack && view.unprotected() && force == Force::kNo)
+    return NotRecordedInFull(row, view.unprotected_why());
   const Crossing crossing{way, row, view};
   auto conflicts = Conflicts(crossing, *source->files, barriers_, AnchorCheck::kPresence);
-  if (!conflicts.empty() && force == Force::kNo) return Refusal(crossing, conflicts);
+  const std::string step = fmt::format("step {}", row.header.id.value);
+  if (!conflicts.empty() && force == Force::kNo) return Refusal(way, step, conflicts);
   Append(std::move(conflicts), report.conflicts);
   auto barriers = BarriersBeyond(crossing, barriers_, OlderThan(way, steps_.size() - 1));
   StepRow reversal;
@@ -309,7 +338,7 @@ Status LogCore::CrossNewest(Way way, Force force, RewindReport& report) {
   if (!done.ok() && done.error().code() == Code::kCorrupt && force == Force::kNo) {
     // It met one damaged anchor and turned back. Whoever asked wants to hear of all of them.
     auto damage = FindDamage(view, *source->files, StepEnd::kClosed, AnchorCheck::kLooks);
-    if (!damage.empty()) return Refusal(crossing, damage);
+    if (!damage.empty()) return Refusal(way, step, damage);
   }
   TRY(done);
   TRY(Promote(way, std::move(reversal), report));
@@ -345,17 +374,17 @@ Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
   LifecycleLock lock(*this);
   TRY(SettleForRewind());
   TRY_ASSIGN(size_t rows, RowsToPop(count));
-  return Plan(Way::kBack, rows);
+  return Plan(Way::kBack, rows, AnchorCheck::kLooks);
 }
 
 Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
   LifecycleLock lock(*this);
   TRY(SettleForRewind());
   TRY(CheckRedoCount(count));
-  return Plan(Way::kForth, count);
+  return Plan(Way::kForth, count, AnchorCheck::kLooks);
 }
 
-Result<RewindReport> LogCore::Plan(Way way, size_t count) {
+Result<RewindReport> LogCore::Plan(Way way, size_t count, AnchorCheck check) {
   const std::vector<StepRow>& rows = RowsOf(way);
   RewindReport report;
   LaterSteps later;
@@ -376,7 +405,7 @@ Result<RewindReport> LogCore::Plan(Way way, size_t count) {
       report.conflicts.push_back(
           {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
     const Crossing crossing{way, row, view, &later};
-    Append(Conflicts(crossing, *source->files, barriers, AnchorCheck::kLooks), report.conflicts);
+    Append(Conflicts(crossing, *source->files, barriers, check), report.conflicts);
     Append(view.InverseChanges(), report.changes);
     barriers = BarriersBeyond(crossing, std::move(barriers), OlderThan(way, left));
     later.Add(view);
@@ -396,7 +425,7 @@ Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
   TRY(SettleForRewind());
   TRY(CheckRedoCount(count));
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
-  return Travel(steps_.size() + count, force);
+  return Travel({.target = steps_.size() + count, .start = steps_.size(), .force = force});
 }
 
 }  // namespace sandglass::undo

@@ -45,7 +45,7 @@ struct Place;
 
 class UndoLog {
  public:
-  // kVersion: the store has another format; OpenWith Discard() first. kLocked: in use. kConflict: the store belongs to another project,
+  // kVersion: the store has another format; Discard() it first. kLocked: in use. kConflict: the store belongs to another project,
   // or the project was replaced, or it lies inside or around another one with a store. kUnsupported: the place cannot be protected (the message says why).
   static Result<std::unique_ptr<UndoLog>> Open(const UndoPaths& paths,
                                                const UndoOptions& options = {});

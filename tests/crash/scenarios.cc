@@ -116,6 +116,19 @@ Status LiveWriter(Stage& stage) {
   return stage.CloseStep();
 }
 
+// The step that is given up changed what the descriptor of the one before is open on.
+Status LiveWriterThenAbort(Stage& stage) {
+  TRY(stage.OpenStep(1));
+  Result<Fd> opened = stage.ops().OpenFile("data/table.csv", O_WRONLY, kUnseen);
+  if (!opened.ok()) return stage.Refuse(opened.error());
+  const Fd file = std::move(opened).value();
+  const undo::ObjectRef writer{file.get(), "data/table.csv"};
+  TRY(stage.CloseStep({&writer, 1}));
+  TRY(stage.OpenStep(2));
+  TRY(stage.Do([&](ProjectOps&, const Means&) { return Write(file.get(), "to be given up"); }));
+  return stage.AbortStep();
+}
+
 Status CompressedStep(Stage& stage) {
   TRY(stage.Step(1, PackedWork));
   stage.log().WaitForBackground();
@@ -185,6 +198,9 @@ void AddSteps(std::vector<Scenario>& all) {
                  .configure = SmallStep});
   all.push_back(
       {.name = "live_writer", .about = "a descriptor kept over two steps", .run = LiveWriter});
+  all.push_back({.name = "live_writer.abort",
+                 .about = "a descriptor kept over a step that is given up",
+                 .run = LiveWriterThenAbort});
   all.push_back({.name = "power_safe",
                  .about = "a bit of everything, durable against power loss",
                  .run = StepOf(1, MixedWork),

@@ -57,6 +57,20 @@ class UndoConflict : public UndoTest {
   }
 };
 
+// ctime tells: a file that was taken back and redone looks the same otherwise.
+TEST_F(UndoConflict, WhatIsInTheWayOfAnOlderStepKeepsNewerOnesUntouched) {
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "one")); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("run.sh", "two")); });
+  workspace().WriteFile("small.txt", "a person's");
+  struct stat before{}, after{};
+  MustCall(::stat((workspace().project() + "/run.sh").c_str(), &before), "stat");
+  ExpectRefused({"edited small.txt"}, 2);
+  MustCall(::stat((workspace().project() + "/run.sh").c_str(), &after), "stat");
+  EXPECT_EQ(before.st_ctim.tv_sec, after.st_ctim.tv_sec);
+  EXPECT_EQ(before.st_ctim.tv_nsec, after.st_ctim.tv_nsec);
+  EXPECT_CODE(log().Redo(1), Code::kNotFound);
+}
+
 TEST_F(UndoConflict, AnEditInPlaceIsFound) {
   InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "by the step")); });
   workspace().WriteFile("small.txt", "by a person");

@@ -284,7 +284,7 @@ TEST_F(UndoLifecycle, RecoveryTellsOfTheStepAndOfTheRollbackThatItCompletes) {
   });
   const Fd target(MustCall(
       ::open(InStore("wal/target").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), "open"));
-  MustCall(::write(target.get(), "0 force\n", 8), "write");
+  MustCall(::write(target.get(), "0 1 force\n", 10), "write");
   OpenLog();
   EXPECT_EQ(log().recovery().rewind.steps, (std::vector{StepId{2}, StepId{1}}));
   ExpectTree(before);
