@@ -56,12 +56,9 @@ bool Rewinder::HoldsAlready(const OpenObject& object, const ContentRecord& r) {
     auto got = PReadFully(object.fd.get(), now, static_cast<off_t>(r.offset));
     return got.ok() && *got == r.length && HashBytes64(now) == r.checksum;
   }
-  auto blobs = in_.files.Blobs();
-  if (!blobs.ok()) return false;
-  Fd blob(::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
-                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  auto same =
-      blob.valid() ? SameBytes(blob.get(), object.fd.get(), r.file_size) : Result<bool>(false);
+  const auto blob = in_.files.OpenBlob({static_cast<uint32_t>(r.where)});
+  if (!blob.ok()) return false;
+  auto same = SameBytes(blob->get(), object.fd.get(), r.file_size);
   return same.ok() && *same;
 }
 
@@ -219,14 +216,11 @@ Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
       at += size;
     }
   } else {
-    TRY_ASSIGN(int blobs, in_.files.Blobs());
-    Fd blob(::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
-                     O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!blob.valid())
-      return Error(Code::kCorrupt, "what was kept of it is missing from the store");
+    const auto blob = in_.files.OpenBlob({static_cast<uint32_t>(r.where)});
+    if (!blob.ok()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
     if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
-    if (r.keeping == Keeping::kBlob || ::ioctl(fd, FICLONE, blob.get()) != 0) {
-      TRY_ASSIGN(uint64_t checksum, CopySparse(blob.get(), fd, r.file_size));
+    if (r.keeping == Keeping::kBlob || ::ioctl(fd, FICLONE, blob->get()) != 0) {
+      TRY_ASSIGN(uint64_t checksum, CopySparse(blob->get(), fd, r.file_size));
       if (r.checksum != 0 && checksum != r.checksum)
         return Error(Code::kCorrupt, "its kept bytes fail their checksum");
     }
