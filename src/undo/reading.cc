@@ -334,10 +334,15 @@ Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, u
     content.replace(r.offset, bytes.size(), AsText(bytes));
     return Ok();
   }
-  TRY_ASSIGN(int blobs, files.Blobs());
-  const BlobName name({static_cast<uint32_t>(r.where)});
-  const auto blob = OpenStoreFile(blobs, name.c_str(), O_RDONLY);
+  const auto blob = files.OpenBlob({static_cast<uint32_t>(r.where)});
   if (!blob.ok()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
+  TRY_ASSIGN(const FileStat stat, StatFd(blob->get()));
+  if (stat.size != r.file_size)
+    return Error(Code::kCorrupt, "what was kept of it has another size");
+  if (r.checksum != 0) {
+    TRY_ASSIGN(const uint64_t checksum, ChecksumFile(blob->get(), r.file_size));
+    if (checksum != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+  }
   TRY_ASSIGN(content, ReadWhole(blob->get(), max_bytes));
   return Ok();
 }

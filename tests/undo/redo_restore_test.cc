@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -569,6 +570,49 @@ TEST_F(UndoRestore, ASymlinkInheritsNoFlagsFromItsFolder) {
   const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("src/link")); });
   EXPECT_OK(Restore(step, {"src"}));
   ExpectTree(before);
+}
+
+// Of a step that keeps large.bin as a blob.
+class UndoRestoreOfABlob : public UndoRestore {
+ protected:
+  void SetUp() override {
+    UndoRestore::SetUp();
+    step_ =
+        InStep([&] { EXPECT_OK(ops().WriteAt("large.bin", 0, "J", WriteVisibility::kUnseen)); });
+    blob_ = StepFolder(workspace(), step_) + "/blobs/0";
+    ASSERT_EQ(FileSize(blob_), 1'000'000u);
+  }
+  void ExpectDamage(std::string_view why) {
+    const TreeSnapshot after = Snapshot();
+    const auto restored = Restore(step_, {"large.bin"}, Force::kYes);
+    ASSERT_CODE(restored, Code::kCorrupt);
+    EXPECT_THAT(restored.error().message(), HasSubstr(why));
+    ExpectTree(after);
+    EXPECT_THAT(Must(log().Diff(step_)), HasSubstr(why));
+  }
+
+  StepId step_;
+  std::string blob_;
+};
+
+TEST_F(UndoRestoreOfABlob, AnotherSizeIsDamage) {
+  MustCall(::truncate(blob_.c_str(), 999'999), "truncate");
+  ExpectDamage("another size");
+}
+
+TEST_F(UndoRestoreOfABlob, OtherBytesAreDamage) {
+  if (log().abilities().reflinks) return;  // a clone has no checksum
+  const Fd file(MustCall(::open(blob_.c_str(), O_WRONLY | O_CLOEXEC), "open"));
+  ASSERT_EQ(::pwrite(file.get(), "damage", 6, 500'000), 6);
+  ExpectDamage("fail their checksum");
+}
+
+TEST_F(UndoRestoreOfABlob, AFifoInItsPlaceIsDamageAndKeepsNobodyWaiting) {
+  MustCall(::unlink(blob_.c_str()), "unlink");
+  MustCall(::mkfifo(blob_.c_str(), 0600), "mkfifo");
+  ExpectDamage("missing from the store");
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+  EXPECT_TRUE(HasConflict(RollBack(1, Force::kYes).conflicts, ConflictKind::kCorrupt, "large.bin"));
 }
 
 TEST_F(UndoRestore, BadRequestsAreRefused) {
