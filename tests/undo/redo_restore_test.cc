@@ -572,6 +572,132 @@ TEST_F(UndoRestore, ASymlinkInheritsNoFlagsFromItsFolder) {
   ExpectTree(before);
 }
 
+// What another hand put there.
+
+class UndoRestoreOverOthers : public UndoRestore {
+ protected:
+  // As editors save: a new file, renamed over the old one.
+  void SaveAtomically(const std::string& path, const std::string& content) {
+    workspace().WriteFile("saved.tmp", content);
+    MustCall(::rename(workspace().Path("saved.tmp").c_str(), workspace().Path(path).c_str()),
+             "rename");
+  }
+  void ExpectRefused(StepId step, const std::string& path, ConflictKind kind,
+                     Force force = Force::kNo) {
+    const TreeSnapshot now = Snapshot();
+    EXPECT_CODE(Restore(step, {path}, force), Code::kConflict);
+    ExpectTree(now);
+    const RewindReport plan = Must(log().PlanRestore(step, std::vector<std::string>{path}));
+    EXPECT_TRUE(HasConflict(plan.conflicts, kind, path))
+        << ::testing::PrintToString(Lines(plan.conflicts));
+  }
+};
+
+TEST_F(UndoRestoreOverOthers, AFileThatAnEditorSavedAnewIsAConflictAndForceKeepsItUndoable) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  SaveAtomically("small.txt", "a person's");
+  ExpectRefused(step, "small.txt", ConflictKind::kReplaced);
+  EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "a person's");
+}
+
+TEST_F(UndoRestoreOverOthers, AFileSavedAnewThatTheStepHadMadeIsNotDeleted) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "new")); });
+  SaveAtomically("new.txt", "a person's");
+  ExpectRefused(step, "new.txt", ConflictKind::kReplaced);
+  EXPECT_OK(Restore(step, {"new.txt"}, Force::kYes));
+  EXPECT_FALSE(workspace().Exists("new.txt"));
+  RollBack();
+  EXPECT_EQ(Content("new.txt"), "a person's");
+}
+
+TEST_F(UndoRestoreOverOthers, AFileUnderANameThatTheStepLeftFreeIsAConflict) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Unlink("small.txt"));
+    EXPECT_OK(ops().WriteNew("passing.txt", "x"));
+    EXPECT_OK(ops().Unlink("passing.txt"));
+  });
+  workspace().WriteFile("small.txt", "a person's");
+  workspace().WriteFile("passing.txt", "a person's");
+  ExpectRefused(step, "small.txt", ConflictKind::kOccupied);
+  ExpectRefused(step, "passing.txt", ConflictKind::kOccupied);
+  EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "a person's");
+}
+
+TEST_F(UndoRestoreOverOthers, AFileSavedAnewBetweenTwoStepsIsNotTakenForTheOneBefore) {
+  const StepId first = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  SaveAtomically("small.txt", "a person's");
+  const StepId second = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "again")); });
+  ExpectRefused(first, "small.txt", ConflictKind::kReplaced);
+  EXPECT_OK(Restore(second, {"small.txt"}));
+  EXPECT_EQ(Content("small.txt"), "a person's");
+  EXPECT_OK(Restore(first, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+TEST_F(UndoRestoreOverOthers, AFileSavedAnewAndThenDeletedByAStepIsNotTakenForTheOneBefore) {
+  const StepId first = InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    EXPECT_OK(ops().WriteAt("large.bin", 0, "J", WriteVisibility::kAnnounced));
+  });
+  SaveAtomically("small.txt", "a person's");
+  SaveAtomically("large.bin", Noise(700'000, 5));
+  const StepId second = InStep([&] {
+    EXPECT_OK(ops().Unlink("small.txt"));
+    EXPECT_OK(ops().Unlink("large.bin"));
+  });
+  EXPECT_OK(Restore(first, {"small.txt"}));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_CODE(Restore(first, {"large.bin"}, Force::kYes), Code::kConflict);
+  EXPECT_OK(Restore(second, {"large.bin"}));
+  EXPECT_EQ(Content("large.bin"), Noise(700'000, 5));
+}
+
+TEST_F(UndoRestoreOverOthers, NoMixtureOfTwoFilesIsWrittenNotEvenByForce) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(
+        ops().WriteAt("large.bin", 8192, std::string(4096, 'J'), WriteVisibility::kAnnounced));
+  });
+  SaveAtomically("large.bin", Noise(700'000, 5));
+  ExpectRefused(step, "large.bin", ConflictKind::kReplaced);
+  ExpectRefused(step, "large.bin", ConflictKind::kReplaced, Force::kYes);
+  EXPECT_EQ(Content("large.bin"), Noise(700'000, 5));
+  EXPECT_THAT(Must(log().Diff(step)), HasSubstr("# large.bin: "));
+  // Nor when there is nothing to mix with.
+  MustCall(::unlink(workspace().Path("large.bin").c_str()), "unlink");
+  EXPECT_CODE(Restore(step, {"large.bin"}, Force::kYes), Code::kConflict);
+  EXPECT_FALSE(workspace().Exists("large.bin"));
+}
+
+TEST_F(UndoRestoreOverOthers, AFileThatAPersonDeletedComesBackFromWhatTheStepKept) {
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  MustCall(::unlink(workspace().Path("small.txt").c_str()), "unlink");
+  EXPECT_OK(Restore(step, {"small.txt"}));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_EQ(Snapshot().Find("small.txt")->mtime, before.Find("small.txt")->mtime);
+}
+
+TEST_F(UndoRestoreOverOthers, ABarrierStopsTheRestoreOfThePathThatItNames) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    EXPECT_OK(ops().Overwrite("medium.txt", "changed"));
+  });
+  EXPECT_OK(log().NoteExternalModification(std::vector<std::string>{"small.txt"}));
+  ExpectRefused(step, "small.txt", ConflictKind::kBarrier);
+  EXPECT_OK(Restore(step, {"medium.txt"}));
+  const StepId later = InStep([&] { EXPECT_OK(ops().Rename("small.txt", "moved.txt")); });
+  ExpectRefused(step, "moved.txt", ConflictKind::kBarrier);
+  EXPECT_OK(Restore(later, {"moved.txt"})) << "the barrier lies before that step";
+  EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
 // Of a step that keeps large.bin as a blob.
 class UndoRestoreOfABlob : public UndoRestore {
  protected:
