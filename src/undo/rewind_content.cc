@@ -104,33 +104,43 @@ Result<std::optional<OpenObject>> Rewinder::ReplaceRunning(const OpenObject& obj
     return Nothing();
   };
   if (!place_.abilities.exchange) return leave(why);
-  StepFiles& files = in_.recorder->files();
-  TRY_ASSIGN(const int anchors, files.Anchors());
-  std::vector<AnchorId> slots(1);
-  TRY_ASSIGN(slots[0], files.NewAnchor());
-  auto fresh = CopyOf(object, slots[0]);
+  auto fresh = PrepareFresh(object, path, names.paths.size());
   if (!fresh.ok() && fresh.error().code() == Code::kDenied && in_.force == Force::kYes)
     return leave(fmt::format("{} ({})", why, fresh.error().message()));
   if (!fresh.ok()) return fresh.error();
   if (!names.all)
     report_.warnings.push_back(fmt::format("{} {}: those keep its content", path, why));
-  while (slots.size() < names.paths.size()) {
-    TRY_ASSIGN(slots.emplace_back(), files.NewAnchor());
-    if (::linkat(anchors, AnchorName(slots.front()).c_str(), anchors,
-                 AnchorName(slots.back()).c_str(), 0) != 0)
-      return Error::FromErrno(errno, fmt::format("replace {}", path));
-  }
   std::vector<OpSeq> exchanges;
   for (size_t i = 0; i < names.paths.size(); ++i) {
-    TRY_ASSIGN(exchanges.emplace_back(), ExchangeFor(*fresh, slots[i], object, names.paths[i]));
+    TRY_ASSIGN(exchanges.emplace_back(),
+               ExchangeFor(fresh->object, fresh->slots[i], object, names.paths[i]));
   }
   if (in_.recorder->durability() == Durability::kPower && ::syncfs(place_.root.get()) != 0)
     return Error::FromErrno(errno, "sync the file system");
-  in_.objects.Succeed(object.id, fresh->id);
+  in_.objects.Succeed(object.id, fresh->object.id);
   TRY(in_.objects.Flush());
   for (const OpSeq seq : exchanges) TRY(in_.recorder->Settle(seq, 0));
-  links_.Add(fresh->id, path);
-  return Nothing(std::move(*fresh));
+  links_.Add(fresh->object.id, path);
+  return Nothing(std::move(fresh->object));
+}
+
+// The copy comes first: if it cannot be made, nothing is going to be kept.
+Result<Rewinder::FreshInode> Rewinder::PrepareFresh(const OpenObject& object,
+                                                    const std::string& path, size_t names) {
+  StepFiles& files = in_.recorder->files();
+  TRY_ASSIGN(const int anchors, files.Anchors());
+  TRY_ASSIGN(const AnchorId made, files.NewAnchor());
+  TRY_ASSIGN(OpenObject copy, CopyOf(object, made));
+  std::vector<AnchorId> slots;
+  while (slots.size() < names) {
+    TRY_ASSIGN(slots.emplace_back(), SlotFor(object, path));
+    if (::linkat(anchors, AnchorName(made).c_str(), anchors, AnchorName(slots.back()).c_str(), 0) !=
+        0)
+      return Error::FromErrno(errno, fmt::format("replace {}", path));
+  }
+  if (::unlinkat(anchors, AnchorName(made).c_str(), 0) != 0)
+    return Error::FromErrno(errno, fmt::format("replace {}", path));
+  return FreshInode{std::move(copy), std::move(slots)};
 }
 
 // In the recorder's folder, from where one rename puts it into the project.

@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/fs.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -206,6 +208,49 @@ TEST_F(UndoRedo, TheOldestRollbacksAreGivenUpUntilTheRetainedBytesFit) {
   EXPECT_EQ(log().redo_depth(), 1u);
   RedoSteps();
   EXPECT_TRUE(workspace().Exists("b"));
+}
+
+TEST_F(UndoRedo, AnInodeThatARollbackExchangedCountsAsRetained) {
+  options_.limits.max_retained_bytes = 1'500'000;
+  for (const char* name : {"a.bin", "b.bin"}) workspace().WriteFile(name, Noise(300'000));
+  OpenLog();
+  if (!log().abilities().links || !log().abilities().exchange || !log().abilities().leases)
+    GTEST_SKIP() << "nothing is anchored here";
+  for (const char* name : {"a.bin", "b.bin"})
+    InStep([&] { EXPECT_OK(ops().Overwrite(name, Noise(1'000'000))); });
+  ASSERT_GE(Steps()[0].retained_bytes, 300'000u);
+  RollBack(2);
+  EXPECT_EQ(log().redo_depth(), 1u);
+  RedoSteps();
+  EXPECT_EQ(Content("a.bin"), Noise(1'000'000));
+}
+
+TEST_F(UndoRedo, ARunningProgramThatARollbackReplacedCountsAsRetained) {
+  options_.limits.max_retained_bytes = 10'000;
+  const std::string tool = workspace().Path("tool");
+  const Fd root(MustCall(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open /"));
+  workspace().WriteFile("tool", Must(ReadFileAt(root.get(), "bin/sleep", 16 << 20)));
+  MustCall(::chmod(tool.c_str(), 0755), "chmod");
+  OpenLog();
+  if (!log().abilities().links || !log().abilities().exchange)
+    GTEST_SKIP() << "nothing is anchored here";
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  InStep([&] { EXPECT_OK(ops().Append("tool", "more", WriteVisibility::kUnseen)); });
+  int running[2];
+  MustCall(::pipe2(running, O_CLOEXEC), "pipe");
+  const pid_t pid = MustCall(::fork(), "fork");
+  if (pid == 0) {
+    ::execl(tool.c_str(), "sleep", "60", nullptr);
+    ::_exit(1);
+  }
+  ::close(running[1]);
+  char none = 0;
+  EXPECT_EQ(::read(running[0], &none, 1), 0) << "closed by the exec";
+  ::close(running[0]);
+  RollBack(2);
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  EXPECT_EQ(log().redo_depth(), 1u);
 }
 
 TEST_F(UndoRedo, TheNewestRollbackStaysHoweverLargeAndTakesNoStepsPlace) {
