@@ -724,6 +724,7 @@ TEST_F(UndoRestoreOverOthers, AFileThatAPersonDeletedComesBackFromWhatTheStepKep
   const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
   MustCall(::unlink(workspace().Path("small.txt").c_str()), "unlink");
   EXPECT_OK(Restore(step, {"small.txt"}));
+  ASSERT_TRUE(workspace().Exists("small.txt"));
   EXPECT_EQ(Content("small.txt"), "hello world");
   EXPECT_EQ(Snapshot().Find("small.txt")->mtime, before.Find("small.txt")->mtime);
 }
