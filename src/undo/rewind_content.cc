@@ -133,13 +133,15 @@ Result<Rewinder::FreshInode> Rewinder::PrepareFresh(const OpenObject& object,
   TRY_ASSIGN(OpenObject copy, CopyOf(object, made));
   std::vector<AnchorId> slots;
   while (slots.size() < names) {
-    TRY_ASSIGN(slots.emplace_back(), SlotFor(object, path));
-    if (::linkat(anchors, AnchorName(made).c_str(), anchors, AnchorName(slots.back()).c_str(), 0) !=
-        0)
-      return Error::FromErrno(errno, fmt::format("replace {}", path));
+    TRY_ASSIGN(const AnchorId slot, SlotFor(object, path));
+    const AnchorName name(slot);
+    const int done =
+        slots.empty()
+            ? ::renameat(anchors, AnchorName(made).c_str(), anchors, name.c_str())
+            : ::linkat(anchors, AnchorName(slots.front()).c_str(), anchors, name.c_str(), 0);
+    if (done != 0) return Error::FromErrno(errno, fmt::format("replace {}", path));
+    slots.push_back(slot);
   }
-  if (::unlinkat(anchors, AnchorName(made).c_str(), 0) != 0)
-    return Error::FromErrno(errno, fmt::format("replace {}", path));
   return FreshInode{std::move(copy), std::move(slots)};
 }
 
