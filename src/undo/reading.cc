@@ -279,12 +279,30 @@ PastReader::Fate PastReader::FateOf(const std::string& path) const {
     fate.step = s;
     fate.end = steps_[s].trail.Follow(fate.end.path);
     const Expected* left = steps_[s].view->expected().Find(fate.end.path);
-    if (fate.end.kind == NameTrail::End::Kind::kHere && left != nullptr)
+    // The first to tell: what a later step found there may be another hand's.
+    if (fate.end.kind == NameTrail::End::Kind::kHere && left != nullptr && fate.object == kNoObject)
       fate.object = objects_->Current(left->object);
   }
-  if (fate.end.kind == NameTrail::End::Kind::kGone)
+  if (fate.end.kind == NameTrail::End::Kind::kGone && fate.object == kNoObject)
     fate.object = objects_->Current(fate.end.object);
   return fate;
+}
+
+std::optional<ConflictKind> PastReader::Intrusion(const std::string& path, ObjectId now) const {
+  std::optional<std::string> at = path;
+  for (size_t s = steps_.size(); at && s-- > 0; at = steps_[s].trail.Back(*at)) {
+    const Expected* left = steps_[s].view->expected().Find(*at);
+    if (left == nullptr || objects_->Current(left->object) == objects_->Current(now)) continue;
+    return left->object == kNoObject ? ConflictKind::kOccupied : ConflictKind::kReplaced;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> PastReader::Today(StepId step, const std::string& path) const {
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    if (steps_[s].view->header().id == step) return Forth(s + 1, path);
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> PastReader::Back(size_t end, std::string path) const {
@@ -334,10 +352,15 @@ Status Unwrite(std::string& content, const ContentRecord& r, StepFiles& files, u
     content.replace(r.offset, bytes.size(), AsText(bytes));
     return Ok();
   }
-  TRY_ASSIGN(int blobs, files.Blobs());
-  const BlobName name({static_cast<uint32_t>(r.where)});
-  const auto blob = OpenStoreFile(blobs, name.c_str(), O_RDONLY);
+  const auto blob = files.OpenBlob({static_cast<uint32_t>(r.where)});
   if (!blob.ok()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
+  TRY_ASSIGN(const FileStat stat, StatFd(blob->get()));
+  if (stat.size != r.file_size)
+    return Error(Code::kCorrupt, "what was kept of it has another size");
+  if (r.checksum != 0) {
+    TRY_ASSIGN(const uint64_t checksum, ChecksumFile(blob->get(), r.file_size));
+    if (checksum != r.checksum) return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+  }
   TRY_ASSIGN(content, ReadWhole(blob->get(), max_bytes));
   return Ok();
 }
@@ -395,8 +418,16 @@ std::vector<std::string> PastReader::ChangedBelow(std::string_view prefix) const
   return {paths.begin(), paths.end()};
 }
 
+void PastReader::Known::Add(const ContentRecord& r, size_t in_step) {
+  if (step != in_step) kept_bytes = 0;
+  step = in_step;
+  kept_bytes += r.length;
+  if (r.whole || r.keeping != Keeping::kPack || kept_bytes >= r.file_size) content = true;
+}
+
 // Backwards from now to the moment that was asked for. Also what lost a name long ago: it may have changed later under others.
-Status PastReader::Unwind(ObjectId object, ContentLimit limit, PastState& state) const {
+Status PastReader::Unwind(ObjectId object, ContentLimit limit, PastState& state,
+                          Known& known) const {
   const auto found = preimages_.find(object);
   if (found == preimages_.end()) return Ok();
   for (auto at = found->second.rbegin(); at != found->second.rend(); ++at) {
@@ -404,11 +435,14 @@ Status PastReader::Unwind(ObjectId object, ContentLimit limit, PastState& state)
     auto record = step.view->journal().At(at->record);
     if (!record.ok()) continue;
     if (const auto* meta = std::get_if<MetaRecord>(&*record);
-        meta != nullptr && !meta->names_only())
+        meta != nullptr && !meta->names_only()) {
       state.meta = meta->meta;
+      known.meta = true;
+    }
     const auto* content = std::get_if<ContentRecord>(&*record);
-    if (!limit || content == nullptr || step.view->IsDropped(*content)) continue;
-    TRY(Unwrite(state.content, *content, *step.files, *limit));
+    if (content == nullptr || step.view->IsDropped(*content)) continue;
+    known.Add(*content, at->step);
+    if (limit) TRY(Unwrite(state.content, *content, *step.files, *limit));
   }
   return Ok();
 }
@@ -420,32 +454,50 @@ Result<PastState> PastReader::LookAt(const std::string& path) const {
   return Find(path, std::nullopt);
 }
 
+Result<std::optional<OpenObject>> PastReader::SourceOf(const Fate& fate) const {
+  using Nothing = std::optional<OpenObject>;
+  if (fate.end.kind == NameTrail::End::Kind::kHere) {
+    auto fd = OpenBeneath(place_->root.get(), fate.end.path, O_PATH | O_NOFOLLOW);
+    if (!fd.ok() && fd.error().code() == Code::kNotFound) return Nothing();
+    if (!fd.ok()) return fd.error();
+    TRY_ASSIGN(OpenObject here, OpenObjectFd(place_->identifier, fd->get()));
+    if (fate.object != kNoObject && fate.object != here.id) return Nothing();
+    return Nothing(std::move(here));
+  }
+  if (fate.end.kept != Kept::kAnchor || fate.object != objects_->Current(fate.end.object))
+    return Nothing();
+  TRY_ASSIGN(int anchors, steps_[fate.step].files->Anchors());
+  TRY_ASSIGN(OpenObject kept,
+             OpenObjectAt(place_->identifier, anchors, AnchorName(fate.end.anchor).c_str()));
+  return Nothing(std::move(kept));
+}
+
 Result<PastState> PastReader::Find(const std::string& path, ContentLimit limit) const {
   Fate fate = FateOf(path);
   if (fate.end.kind == NameTrail::End::Kind::kNever) return PastState{};
   PastState state{
       .kind = PastState::Kind::kPresent, .object = {}, .meta = {}, .content = {}, .source = {}};
-  std::optional<OpenObject> source;
-  if (fate.end.kind == NameTrail::End::Kind::kHere) {
-    auto fd = OpenBeneath(place_->root.get(), fate.end.path, O_PATH | O_NOFOLLOW);
-    if (!fd.ok() && fd.error().code() == Code::kNotFound) return PastState{};
-    if (!fd.ok()) return fd.error();
-    TRY_ASSIGN(source, OpenObjectFd(place_->identifier, fd->get()));
-    if (fate.object == kNoObject) fate.object = source->id;
-    state.source = fate.end.path;
-  } else if (fate.end.kept == Kept::kAnchor) {
-    TRY_ASSIGN(int anchors, steps_[fate.step].files->Anchors());
-    TRY_ASSIGN(source,
-               OpenObjectAt(place_->identifier, anchors, AnchorName(fate.end.anchor).c_str()));
-  }
+  const bool here = fate.end.kind == NameTrail::End::Kind::kHere;
+  TRY_ASSIGN(const std::optional<OpenObject> source, SourceOf(fate));
+  if (here && !source && fate.object == kNoObject) return PastState{};
   if (source) {
+    if (here) state.source = fate.end.path;
+    if (fate.object == kNoObject) fate.object = source->id;
     TRY_ASSIGN(state.meta, CaptureMetadata(*source));
     if (limit && S_ISREG(state.meta.mode)) {
       TRY_ASSIGN(state.content, ReadWhole(source->fd.get(), *limit));
     }
   }
   state.object = fate.object;
-  TRY(Unwind(fate.object, limit, state));
+  Known known{.meta = source.has_value(), .content = source.has_value()};
+  TRY(Unwind(fate.object, limit, state, known));
+  const bool has_content = S_ISREG(state.meta.mode) && state.meta.size > 0;
+  if (!known.meta || (has_content && !known.content)) {
+    return Error(Code::kConflict,
+                 fmt::format("{} cannot be told any more: it is gone or has been replaced by "
+                             "someone else, and the steps kept only a part of it",
+                             path));
+  }
   return state;
 }
 

@@ -53,7 +53,13 @@ class PastReader {
   // Paths at or below `prefix` that were something else then, as far as the steps can tell: what they touched, what changed under
   // another name, and what went along with a folder that was renamed.
   std::vector<std::string> ChangedBelow(std::string_view prefix) const;
-  // kLimit: larger than `max_bytes`.
+  // How something came to the present path `path` that is not what the steps left there (`now` is there, under today's identity);
+  // nullopt: it did not, as far as they can tell.
+  std::optional<ConflictKind> Intrusion(const std::string& path, ObjectId now) const;
+  // Where the name `path` of after `step` is now; nullopt: it is gone, or the step is none of these.
+  std::optional<std::string> Today(StepId step, const std::string& path) const;
+  // kLimit: larger than `max_bytes`. kConflict: another hand took it away or put something else in its place, and what the steps kept
+  // is not all of it.
   Result<PastState> At(const std::string& path, uint64_t max_bytes) const;
   // The same without content.
   Result<PastState> LookAt(const std::string& path) const;
@@ -73,6 +79,14 @@ class PastReader {
     size_t step = 0;  // in which step it went
     ObjectId object;  // as it is known today, if any record told
   };
+  // What of a past state is certain: what was read from the object itself, or kept as a whole.
+  struct Known {
+    bool meta = false, content = false;
+    size_t step = SIZE_MAX;   // that the next number is about
+    uint64_t kept_bytes = 0;  // by ranges, which never overlap within a step
+
+    void Add(const ContentRecord& r, size_t in_step);
+  };
   // Whether contents are wanted, and up to which size.
   using ContentLimit = std::optional<uint64_t>;
   explicit PastReader(const Place& place) : place_(&place) {}
@@ -90,7 +104,9 @@ class PastReader {
   void AddMoved(std::set<std::string>& paths) const;
   std::vector<std::string> LinksBelow(std::string_view prefix) const;
   Result<PastState> Find(const std::string& path, ContentLimit limit) const;
-  Status Unwind(ObjectId object, ContentLimit limit, PastState& state) const;
+  // The object itself, if it still is where the steps left it or kept it.
+  Result<std::optional<OpenObject>> SourceOf(const Fate& fate) const;
+  Status Unwind(ObjectId object, ContentLimit limit, PastState& state, Known& known) const;
 
   const Place* place_;
   std::unique_ptr<ObjectsTable> objects_ = std::make_unique<ObjectsTable>();

@@ -251,8 +251,9 @@ class Restorer {
   std::string dir_path_, name_;
 };
 
+// `lost` is told which paths cannot become what they were.
 Result<Wanted> Collect(const Place& place, const PastReader& past,
-                       std::span<const std::string> paths) {
+                       std::span<const std::string> paths, std::vector<Conflict>& lost) {
   Wanted wanted;
   for (const std::string& raw : paths) {
     TRY_ASSIGN(std::string path, NormalizeRelPath(raw));
@@ -262,7 +263,14 @@ Result<Wanted> Collect(const Place& place, const PastReader& past,
     all.push_back(path);
     for (const std::string& each : all) {
       if (wanted.contains(each)) continue;
-      TRY_ASSIGN(wanted[each], past.LookAt(each));
+      auto state = past.LookAt(each);
+      if (state.ok()) {
+        wanted[each] = std::move(*state);
+      } else if (state.error().code() == Code::kConflict) {
+        lost.push_back({ConflictKind::kReplaced, each, state.error().message()});
+      } else {
+        return state.error();
+      }
     }
     // Folders above that are gone must come back first.
     for (std::string_view up = ParentOf(path); !up.empty(); up = ParentOf(up)) {
@@ -291,12 +299,53 @@ Status Apply(Restorer& restorer, const Wanted& wanted) {
   return Ok();
 }
 
+// What other hands did to the paths, as one look tells.
+std::vector<Conflict> FindIntrusions(const Place& place, const ObjectsTable& objects,
+                                     const PastReader& past, const Wanted& wanted) {
+  std::vector<Conflict> conflicts;
+  Looker looker(place);
+  for (const auto& [path, state] : wanted) {
+    const auto found = looker.At(path);
+    if (!found) continue;
+    if (const auto kind =
+            found->id == state.object ? std::nullopt : past.Intrusion(path, found->id)) {
+      conflicts.push_back({*kind, path,
+                           *kind == ConflictKind::kOccupied ? "has been created since"
+                                                            : "has been replaced since"});
+      continue;
+    }
+    if (found->stat.IsDirectory()) continue;
+    const auto signature = objects.Find(found->id);
+    if (signature && !signature->Matches(found->stat))
+      conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
+  }
+  return conflicts;
+}
+
+// What other hands did to the paths between the steps.
+std::vector<Conflict> FindCrossed(std::span<const Barrier> barriers, const PastReader& past,
+                                  const Wanted& wanted) {
+  std::vector<Conflict> conflicts;
+  for (const Barrier& barrier : barriers) {
+    if (barrier.paths.empty() && past.Today(barrier.after, ""))
+      conflicts.push_back(
+          {ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
+    for (const std::string& path : barrier.paths) {
+      const auto today = past.Today(barrier.after, path);
+      if (today && wanted.contains(*today))
+        conflicts.push_back({ConflictKind::kBarrier, *today, "was changed from outside since"});
+    }
+  }
+  return conflicts;
+}
+
 }  // namespace
 
 struct LogCore::RestorePlan {
   PastReader past;
   Wanted wanted;
-  Fd step_dir;  // of the restore's own step
+  std::vector<Conflict> lost;  // no force helps there
+  Fd step_dir;                 // of the restore's own step
 };
 
 Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
@@ -305,17 +354,13 @@ Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
   if (paths.empty()) return Error(Code::kInvalid, "which paths? Name at least one");
   TRY(SettleForRewind());
   TRY_ASSIGN(PastReader past, PastReader::Before(*place_, step));
-  TRY_ASSIGN(Wanted wanted, Collect(*place_, past, paths));
-  Looker looker(*place_);
-  for (const auto& [path, state] : wanted) {
-    const auto found = looker.At(path);
-    if (!found || found->stat.IsDirectory()) continue;
-    const auto signature = objects_.Find(found->id);
-    if (signature && !signature->Matches(found->stat)) {
-      report.conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
-    }
-  }
-  return RestorePlan{std::move(past), std::move(wanted), Fd()};
+  std::vector<Conflict> lost;
+  TRY_ASSIGN(Wanted wanted, Collect(*place_, past, paths, lost));
+  report.conflicts = lost;
+  for (auto& conflicts :
+       {FindIntrusions(*place_, objects_, past, wanted), FindCrossed(barriers_, past, wanted)})
+    report.conflicts.insert(report.conflicts.end(), conflicts.begin(), conflicts.end());
+  return RestorePlan{std::move(past), std::move(wanted), std::move(lost), Fd()};
 }
 
 // What making `path` so would change; nullopt: nothing that a summary shows.
@@ -357,12 +402,14 @@ Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const 
                                                    Force force, RewindReport& report) {
   LifecycleLock lock(*this);
   TRY_ASSIGN(RestorePlan plan, PlanRestoreLocked(step, paths, report));
+  if (!plan.lost.empty()) return Error(Code::kConflict, plan.lost.front().detail);
   if (!report.conflicts.empty() && force == Force::kNo) {
+    const std::string& path = report.conflicts.front().path;
     return Error(
         Code::kConflict,
         fmt::format(
             "{} was changed by someone else since; use force to replace it (undo brings it back)",
-            report.conflicts.front().path));
+            path.empty() ? "something, perhaps this," : path));
   }
   TRY_ASSIGN(StepId id, OpenLocked({.kind = StepKind::kApi,
                                     .label = fmt::format("restore from before step {}", step.value),

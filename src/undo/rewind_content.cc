@@ -56,12 +56,9 @@ bool Rewinder::HoldsAlready(const OpenObject& object, const ContentRecord& r) {
     auto got = PReadFully(object.fd.get(), now, static_cast<off_t>(r.offset));
     return got.ok() && *got == r.length && HashBytes64(now) == r.checksum;
   }
-  auto blobs = in_.files.Blobs();
-  if (!blobs.ok()) return false;
-  Fd blob(::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
-                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  auto same =
-      blob.valid() ? SameBytes(blob.get(), object.fd.get(), r.file_size) : Result<bool>(false);
+  const auto blob = in_.files.OpenBlob({static_cast<uint32_t>(r.where)});
+  if (!blob.ok()) return false;
+  auto same = SameBytes(blob->get(), object.fd.get(), r.file_size);
   return same.ok() && *same;
 }
 
@@ -107,33 +104,45 @@ Result<std::optional<OpenObject>> Rewinder::ReplaceRunning(const OpenObject& obj
     return Nothing();
   };
   if (!place_.abilities.exchange) return leave(why);
-  StepFiles& files = in_.recorder->files();
-  TRY_ASSIGN(const int anchors, files.Anchors());
-  std::vector<AnchorId> slots(1);
-  TRY_ASSIGN(slots[0], files.NewAnchor());
-  auto fresh = CopyOf(object, slots[0]);
+  auto fresh = PrepareFresh(object, path, names.paths.size());
   if (!fresh.ok() && fresh.error().code() == Code::kDenied && in_.force == Force::kYes)
     return leave(fmt::format("{} ({})", why, fresh.error().message()));
   if (!fresh.ok()) return fresh.error();
   if (!names.all)
     report_.warnings.push_back(fmt::format("{} {}: those keep its content", path, why));
-  while (slots.size() < names.paths.size()) {
-    TRY_ASSIGN(slots.emplace_back(), files.NewAnchor());
-    if (::linkat(anchors, AnchorName(slots.front()).c_str(), anchors,
-                 AnchorName(slots.back()).c_str(), 0) != 0)
-      return Error::FromErrno(errno, fmt::format("replace {}", path));
-  }
   std::vector<OpSeq> exchanges;
   for (size_t i = 0; i < names.paths.size(); ++i) {
-    TRY_ASSIGN(exchanges.emplace_back(), ExchangeFor(*fresh, slots[i], object, names.paths[i]));
+    TRY_ASSIGN(exchanges.emplace_back(),
+               ExchangeFor(fresh->object, fresh->slots[i], object, names.paths[i]));
   }
   if (in_.recorder->durability() == Durability::kPower && ::syncfs(place_.root.get()) != 0)
     return Error::FromErrno(errno, "sync the file system");
-  in_.objects.Succeed(object.id, fresh->id);
+  in_.objects.Succeed(object.id, fresh->object.id);
   TRY(in_.objects.Flush());
   for (const OpSeq seq : exchanges) TRY(in_.recorder->Settle(seq, 0));
-  links_.Add(fresh->id, path);
-  return Nothing(std::move(*fresh));
+  links_.Add(fresh->object.id, path);
+  return Nothing(std::move(fresh->object));
+}
+
+// The copy comes first: if it cannot be made, nothing is going to be kept.
+Result<Rewinder::FreshInode> Rewinder::PrepareFresh(const OpenObject& object,
+                                                    const std::string& path, size_t names) {
+  StepFiles& files = in_.recorder->files();
+  TRY_ASSIGN(const int anchors, files.Anchors());
+  TRY_ASSIGN(const AnchorId made, files.NewAnchor());
+  TRY_ASSIGN(OpenObject copy, CopyOf(object, made));
+  std::vector<AnchorId> slots;
+  while (slots.size() < names) {
+    TRY_ASSIGN(const AnchorId slot, SlotFor(object, path));
+    const AnchorName name(slot);
+    const int done =
+        slots.empty()
+            ? ::renameat(anchors, AnchorName(made).c_str(), anchors, name.c_str())
+            : ::linkat(anchors, AnchorName(slots.front()).c_str(), anchors, name.c_str(), 0);
+    if (done != 0) return Error::FromErrno(errno, fmt::format("replace {}", path));
+    slots.push_back(slot);
+  }
+  return FreshInode{std::move(copy), std::move(slots)};
 }
 
 // In the recorder's folder, from where one rename puts it into the project.
@@ -219,14 +228,11 @@ Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
       at += size;
     }
   } else {
-    TRY_ASSIGN(int blobs, in_.files.Blobs());
-    Fd blob(::openat(blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
-                     O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!blob.valid())
-      return Error(Code::kCorrupt, "what was kept of it is missing from the store");
+    const auto blob = in_.files.OpenBlob({static_cast<uint32_t>(r.where)});
+    if (!blob.ok()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
     if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
-    if (r.keeping == Keeping::kBlob || ::ioctl(fd, FICLONE, blob.get()) != 0) {
-      TRY_ASSIGN(uint64_t checksum, CopySparse(blob.get(), fd, r.file_size));
+    if (r.keeping == Keeping::kBlob || ::ioctl(fd, FICLONE, blob->get()) != 0) {
+      TRY_ASSIGN(uint64_t checksum, CopySparse(blob->get(), fd, r.file_size));
       if (r.checksum != 0 && checksum != r.checksum)
         return Error(Code::kCorrupt, "its kept bytes fail their checksum");
     }

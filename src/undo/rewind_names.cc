@@ -450,7 +450,7 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
   // The old inode moves to the recorder's folder first, so that the exchange leaves the present one there, ready for redo.
   TRY(in_.recorder->TouchMeta(now, path, TouchReason::kDirect));
   TRY_ASSIGN(int mine, in_.recorder->files().Anchors());
-  TRY_ASSIGN(AnchorId slot, in_.recorder->files().NewAnchor());
+  TRY_ASSIGN(AnchorId slot, SlotFor(now, path));
   AnchorName slot_name(slot);
   TRY_ASSIGN(OpSeq seq, in_.recorder->IntendReplace(r.at, now.id, r.old_object, slot, r.anchor));
   if (::renameat2(anchors, kept.c_str(), mine, slot_name.c_str(), RENAME_NOREPLACE) != 0) {
@@ -463,6 +463,14 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
   if (err != 0) return Error::FromErrno(err, fmt::format("bring back {}", path));
   TRY(in_.recorder->Settle(seq, 0));
   return NoteOtherNames(now);
+}
+
+Result<AnchorId> Rewinder::SlotFor(const OpenObject& object, const std::string& path) {
+  if (place_.abilities.links) {
+    TRY_ASSIGN(const Keep keep, in_.recorder->KeepObject(object, -1, "", path, KeepBy::kRename));
+    if (keep.kept == Kept::kAnchor) return keep.anchor;
+  }
+  return in_.recorder->files().NewAnchor();
 }
 
 // Of a killed rewind: the inode that came from the rewound step goes back to where that step keeps it.

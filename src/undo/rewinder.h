@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "undo/link_index.h"
 #include "undo/passed_folders.h"
@@ -102,7 +103,15 @@ class Rewinder {
   // A running program gets a fresh inode under all its names. nullopt: it could not and is left alone, which the report says.
   Result<std::optional<OpenObject>> ReplaceRunning(const OpenObject& object,
                                                    const std::string& path);
+  // A copy of it with the names in the recorder's folder that are to change places with its own.
+  struct FreshInode {
+    OpenObject object;
+    std::vector<AnchorId> slots;
+  };
+  Result<FreshInode> PrepareFresh(const OpenObject& object, const std::string& path, size_t names);
   Result<OpenObject> CopyOf(const OpenObject& object, AnchorId slot);
+  // For an object that is about to be exchanged into it: what that keeps from being freed counts from here on.
+  Result<AnchorId> SlotFor(const OpenObject& object, const std::string& path);
   Result<OpSeq> ExchangeFor(const OpenObject& fresh, AnchorId slot, const OpenObject& object,
                             const std::string& path);
   Status RecordContentChange(const OpenObject& object, const ContentRecord& r);

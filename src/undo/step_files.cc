@@ -123,6 +123,11 @@ Result<int> StepFiles::Blobs() {
   return blobs_.get();
 }
 
+Result<Fd> StepFiles::OpenBlob(BlobId blob) {
+  TRY_ASSIGN(const int blobs, Blobs());
+  return OpenStoreFile(blobs, BlobName(blob).c_str(), O_RDONLY);
+}
+
 Result<int> StepFiles::Pack() {
   if (!pack_.valid()) {
     TRY_ASSIGN(pack_, OpenStoreFile(dir_.get(), "pack", O_RDWR | O_CREAT));

@@ -55,6 +55,8 @@ class StepFiles {
   // A free one whose folder exists.
   Result<AnchorId> NewAnchor();
   BlobId NextBlob() { return {next_blob_++}; }
+  // To read. kCorrupt: what is there is no blob of ours.
+  Result<Fd> OpenBlob(BlobId blob);
 
   // Appends and says where. kNoSpace: the pack is as before.
   Result<uint64_t> AppendToPack(ByteView bytes);

@@ -59,16 +59,13 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
     if (HashBytes64(*bytes) != r.checksum) return damaged("its kept bytes fail their checksum");
     return std::nullopt;
   }
-  auto blobs = files.Blobs();
-  if (!blobs.ok()) return damaged(blobs.error().message());
-  Fd blob(::openat(*blobs, BlobName({static_cast<uint32_t>(r.where)}).c_str(),
-                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!blob.valid()) return damaged(kAnchorMissing);
-  auto stat = StatFd(blob.get());
+  const auto blob = files.OpenBlob({static_cast<uint32_t>(r.where)});
+  if (!blob.ok()) return damaged(kAnchorMissing);
+  auto stat = StatFd(blob->get());
   if (!stat.ok() || stat->size != r.file_size)
     return damaged("what was kept of it has another size");
   if (r.checksum == 0) return std::nullopt;
-  auto checksum = ChecksumFile(blob.get(), r.file_size);
+  auto checksum = ChecksumFile(blob->get(), r.file_size);
   if (!checksum.ok() || *checksum != r.checksum)
     return damaged("its kept bytes fail their checksum");
   return std::nullopt;

@@ -2,7 +2,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/fs.h>
+#include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -205,6 +208,49 @@ TEST_F(UndoRedo, TheOldestRollbacksAreGivenUpUntilTheRetainedBytesFit) {
   EXPECT_EQ(log().redo_depth(), 1u);
   RedoSteps();
   EXPECT_TRUE(workspace().Exists("b"));
+}
+
+TEST_F(UndoRedo, AnInodeThatARollbackExchangedCountsAsRetained) {
+  options_.limits.max_retained_bytes = 1'500'000;
+  for (const char* name : {"a.bin", "b.bin"}) workspace().WriteFile(name, Noise(300'000));
+  OpenLog();
+  if (!log().abilities().links || !log().abilities().exchange || !log().abilities().leases)
+    GTEST_SKIP() << "nothing is anchored here";
+  for (const char* name : {"a.bin", "b.bin"})
+    InStep([&] { EXPECT_OK(ops().Overwrite(name, Noise(1'000'000))); });
+  ASSERT_GE(Steps()[0].retained_bytes, 300'000u);
+  RollBack(2);
+  EXPECT_EQ(log().redo_depth(), 1u);
+  RedoSteps();
+  EXPECT_EQ(Content("a.bin"), Noise(1'000'000));
+}
+
+TEST_F(UndoRedo, ARunningProgramThatARollbackReplacedCountsAsRetained) {
+  options_.limits.max_retained_bytes = 10'000;
+  const std::string tool = workspace().Path("tool");
+  const Fd root(MustCall(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open /"));
+  workspace().WriteFile("tool", Must(ReadFileAt(root.get(), "bin/sleep", 16 << 20)));
+  MustCall(::chmod(tool.c_str(), 0755), "chmod");
+  OpenLog();
+  if (!log().abilities().links || !log().abilities().exchange)
+    GTEST_SKIP() << "nothing is anchored here";
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  InStep([&] { EXPECT_OK(ops().Append("tool", "more", WriteVisibility::kUnseen)); });
+  int running[2];
+  MustCall(::pipe2(running, O_CLOEXEC), "pipe");
+  const pid_t pid = MustCall(::fork(), "fork");
+  if (pid == 0) {
+    ::execl(tool.c_str(), "sleep", "60", nullptr);
+    ::_exit(1);
+  }
+  ::close(running[1]);
+  char none = 0;
+  EXPECT_EQ(::read(running[0], &none, 1), 0) << "closed by the exec";
+  ::close(running[0]);
+  RollBack(2);
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  EXPECT_EQ(log().redo_depth(), 1u);
 }
 
 TEST_F(UndoRedo, TheNewestRollbackStaysHoweverLargeAndTakesNoStepsPlace) {
@@ -569,6 +615,176 @@ TEST_F(UndoRestore, ASymlinkInheritsNoFlagsFromItsFolder) {
   const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("src/link")); });
   EXPECT_OK(Restore(step, {"src"}));
   ExpectTree(before);
+}
+
+// What another hand put there.
+
+class UndoRestoreOverOthers : public UndoRestore {
+ protected:
+  // As editors save: a new file, renamed over the old one.
+  void SaveAtomically(const std::string& path, const std::string& content) {
+    workspace().WriteFile("saved.tmp", content);
+    MustCall(::rename(workspace().Path("saved.tmp").c_str(), workspace().Path(path).c_str()),
+             "rename");
+  }
+  void ExpectRefused(StepId step, const std::string& path, ConflictKind kind,
+                     Force force = Force::kNo) {
+    const TreeSnapshot now = Snapshot();
+    EXPECT_CODE(Restore(step, {path}, force), Code::kConflict);
+    ExpectTree(now);
+    const RewindReport plan = Must(log().PlanRestore(step, std::vector<std::string>{path}));
+    EXPECT_TRUE(HasConflict(plan.conflicts, kind, path))
+        << ::testing::PrintToString(Lines(plan.conflicts));
+  }
+};
+
+TEST_F(UndoRestoreOverOthers, AFileThatAnEditorSavedAnewIsAConflictAndForceKeepsItUndoable) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  SaveAtomically("small.txt", "a person's");
+  ExpectRefused(step, "small.txt", ConflictKind::kReplaced);
+  EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "a person's");
+}
+
+TEST_F(UndoRestoreOverOthers, AFileSavedAnewThatTheStepHadMadeIsNotDeleted) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "new")); });
+  SaveAtomically("new.txt", "a person's");
+  ExpectRefused(step, "new.txt", ConflictKind::kReplaced);
+  EXPECT_OK(Restore(step, {"new.txt"}, Force::kYes));
+  EXPECT_FALSE(workspace().Exists("new.txt"));
+  RollBack();
+  EXPECT_EQ(Content("new.txt"), "a person's");
+}
+
+TEST_F(UndoRestoreOverOthers, AFileUnderANameThatTheStepLeftFreeIsAConflict) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Unlink("small.txt"));
+    EXPECT_OK(ops().WriteNew("passing.txt", "x"));
+    EXPECT_OK(ops().Unlink("passing.txt"));
+  });
+  workspace().WriteFile("small.txt", "a person's");
+  workspace().WriteFile("passing.txt", "a person's");
+  ExpectRefused(step, "small.txt", ConflictKind::kOccupied);
+  ExpectRefused(step, "passing.txt", ConflictKind::kOccupied);
+  EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  RollBack();
+  EXPECT_EQ(Content("small.txt"), "a person's");
+}
+
+TEST_F(UndoRestoreOverOthers, AFileSavedAnewBetweenTwoStepsIsNotTakenForTheOneBefore) {
+  const StepId first = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  SaveAtomically("small.txt", "a person's");
+  const StepId second = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "again")); });
+  ExpectRefused(first, "small.txt", ConflictKind::kReplaced);
+  EXPECT_OK(Restore(second, {"small.txt"}));
+  EXPECT_EQ(Content("small.txt"), "a person's");
+  EXPECT_OK(Restore(first, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+TEST_F(UndoRestoreOverOthers, AFileSavedAnewAndThenDeletedByAStepIsNotTakenForTheOneBefore) {
+  const StepId first = InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    EXPECT_OK(ops().WriteAt("large.bin", 0, "J", WriteVisibility::kAnnounced));
+  });
+  SaveAtomically("small.txt", "a person's");
+  SaveAtomically("large.bin", Noise(700'000, 5));
+  const StepId second = InStep([&] {
+    EXPECT_OK(ops().Unlink("small.txt"));
+    EXPECT_OK(ops().Unlink("large.bin"));
+  });
+  EXPECT_OK(Restore(first, {"small.txt"}));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_CODE(Restore(first, {"large.bin"}, Force::kYes), Code::kConflict);
+  EXPECT_OK(Restore(second, {"large.bin"}));
+  EXPECT_EQ(Content("large.bin"), Noise(700'000, 5));
+}
+
+TEST_F(UndoRestoreOverOthers, NoMixtureOfTwoFilesIsWrittenNotEvenByForce) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(
+        ops().WriteAt("large.bin", 8192, std::string(4096, 'J'), WriteVisibility::kAnnounced));
+  });
+  SaveAtomically("large.bin", Noise(700'000, 5));
+  ExpectRefused(step, "large.bin", ConflictKind::kReplaced);
+  ExpectRefused(step, "large.bin", ConflictKind::kReplaced, Force::kYes);
+  EXPECT_EQ(Content("large.bin"), Noise(700'000, 5));
+  EXPECT_THAT(Must(log().Diff(step)), HasSubstr("# large.bin: "));
+  // Nor when there is nothing to mix with.
+  MustCall(::unlink(workspace().Path("large.bin").c_str()), "unlink");
+  EXPECT_CODE(Restore(step, {"large.bin"}, Force::kYes), Code::kConflict);
+  EXPECT_FALSE(workspace().Exists("large.bin"));
+}
+
+TEST_F(UndoRestoreOverOthers, AFileThatAPersonDeletedComesBackFromWhatTheStepKept) {
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  MustCall(::unlink(workspace().Path("small.txt").c_str()), "unlink");
+  EXPECT_OK(Restore(step, {"small.txt"}));
+  ASSERT_TRUE(workspace().Exists("small.txt"));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+  EXPECT_EQ(Snapshot().Find("small.txt")->mtime, before.Find("small.txt")->mtime);
+}
+
+TEST_F(UndoRestoreOverOthers, ABarrierStopsTheRestoreOfThePathThatItNames) {
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    EXPECT_OK(ops().Overwrite("medium.txt", "changed"));
+  });
+  EXPECT_OK(log().NoteExternalModification(std::vector<std::string>{"small.txt"}));
+  ExpectRefused(step, "small.txt", ConflictKind::kBarrier);
+  EXPECT_OK(Restore(step, {"medium.txt"}));
+  const StepId later = InStep([&] { EXPECT_OK(ops().Rename("small.txt", "moved.txt")); });
+  ExpectRefused(step, "moved.txt", ConflictKind::kBarrier);
+  EXPECT_OK(Restore(later, {"moved.txt"})) << "the barrier lies before that step";
+  EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+// Of a step that keeps large.bin as a blob.
+class UndoRestoreOfABlob : public UndoRestore {
+ protected:
+  void SetUp() override {
+    UndoRestore::SetUp();
+    step_ =
+        InStep([&] { EXPECT_OK(ops().WriteAt("large.bin", 0, "J", WriteVisibility::kUnseen)); });
+    blob_ = StepFolder(workspace(), step_) + "/blobs/0";
+    ASSERT_EQ(FileSize(blob_), 1'000'000u);
+  }
+  void ExpectDamage(std::string_view why) {
+    const TreeSnapshot after = Snapshot();
+    const auto restored = Restore(step_, {"large.bin"}, Force::kYes);
+    ASSERT_CODE(restored, Code::kCorrupt);
+    EXPECT_THAT(restored.error().message(), HasSubstr(why));
+    ExpectTree(after);
+    EXPECT_THAT(Must(log().Diff(step_)), HasSubstr(why));
+  }
+
+  StepId step_;
+  std::string blob_;
+};
+
+TEST_F(UndoRestoreOfABlob, AnotherSizeIsDamage) {
+  MustCall(::truncate(blob_.c_str(), 999'999), "truncate");
+  ExpectDamage("another size");
+}
+
+TEST_F(UndoRestoreOfABlob, OtherBytesAreDamage) {
+  if (log().abilities().reflinks) return;  // a clone has no checksum
+  const Fd file(MustCall(::open(blob_.c_str(), O_WRONLY | O_CLOEXEC), "open"));
+  ASSERT_EQ(::pwrite(file.get(), "damage", 6, 500'000), 6);
+  ExpectDamage("fail their checksum");
+}
+
+TEST_F(UndoRestoreOfABlob, AFifoInItsPlaceIsDamageAndKeepsNobodyWaiting) {
+  MustCall(::unlink(blob_.c_str()), "unlink");
+  MustCall(::mkfifo(blob_.c_str(), 0600), "mkfifo");
+  ExpectDamage("missing from the store");
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+  EXPECT_TRUE(HasConflict(RollBack(1, Force::kYes).conflicts, ConflictKind::kCorrupt, "large.bin"));
 }
 
 TEST_F(UndoRestore, BadRequestsAreRefused) {
