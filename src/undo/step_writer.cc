@@ -217,8 +217,9 @@ Result<OpSeq> StepWriter::IntendReplace(const NameAt& at, ObjectId old_object, O
 
 Status StepWriter::Settle(OpSeq seq, int sys_errno, ObjectId created) {
   if (created != kNoObject && sys_errno == 0) MarkBorn(created);
-  ++settled_;
-  return Append(OutcomeRecord{.seq = seq, .sys_errno = sys_errno, .object = created});
+  TRY(Append(OutcomeRecord{.seq = seq, .sys_errno = sys_errno, .object = created}));
+  ++settled_;  // an outcome that is not on record is judged when the step closes
+  return Ok();
 }
 
 Status StepWriter::MarkUnprotected(std::string_view why) {

@@ -175,6 +175,10 @@ class StepWriter {
                                 std::string_view path, KeepBy by);
   Status KeepAsContent(const OpenObject& object, std::string_view path);
   Result<Keep> Anchored(const OpenObject& object, AnchorId slot, bool by_rename);
+  // TryReplaceInode's deed, with the fresh inode in `slot`. On error the name has its old inode again, unless that fails too.
+  Result<std::optional<Replacement>> ReplaceBy(AnchorId slot, const Metadata& meta,
+                                               const OpenObject& object, const OpenObject& dir,
+                                               const NameAt& at);
   // A private file in the slot that looks like the object, but for its content.
   Result<OpenObject> MakeFreshInode(AnchorId slot, const Metadata& meta);
 
