@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct Watch {
   std::vector<std::string> calls;
 };
 
-// One thread: the logs here have neither housekeeper nor heart.
+// The logs here have no heart, and a housekeeper only where a test waits for it.
 Watch& TheWatch() {
   static Watch watch;
   return watch;
@@ -35,6 +36,8 @@ std::string NameOf(int fd) {
 }
 
 void Note(std::string call) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   if (TheWatch().on) TheWatch().calls.push_back(std::move(call));
 }
 
@@ -64,6 +67,10 @@ int fdatasync(int fd) {
 int renameat(int from_dir, const char* from, int to_dir, const char* to) noexcept {
   Note(fmt::format("rename {}/{} {}", NameOf(from_dir), from, NameOf(to_dir)));
   return static_cast<int>(::syscall(SYS_renameat2, from_dir, from, to_dir, to, 0));
+}
+int unlinkat(int dir, const char* name, int flags) noexcept {
+  Note(fmt::format("unlink {}/{}", NameOf(dir), name));
+  return static_cast<int>(::syscall(SYS_unlinkat, dir, name, flags));
 }
 }
 
@@ -164,6 +171,34 @@ TEST_F(UndoPower, WhatARollbackTookBackStaysUntilTheRollbackIsOnDisk) {
   EXPECT_EQ(NamesIn(workspace().store() + "/steps"), std::vector<std::string>{"1"});
   TheWatch().fail_fsync_of = "";
   RedoSteps();
+  RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, ACompressedPackIsOnDiskBeforeTheRawOneIsDropped) {
+  options_.compression = Compression::kBackground;
+  OpenLog();
+  log().WaitForBackground();
+  Watching([&] {
+    InStep([&] { Change(); });
+    log().WaitForBackground();
+  });
+  ExpectInOrder({"fdatasync packz.tmp", "rename 1/packz.tmp 1", "fsync 1", "unlink 1/pack"});
+  RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, ARawPackStaysUntilTheCompressedOneIsOnDisk) {
+  options_.compression = Compression::kBackground;
+  OpenLog();
+  log().WaitForBackground();
+  TheWatch().fail_fsync_of = "1";
+  Watching([&] {
+    InStep([&] { Change(); });
+    log().WaitForBackground();
+  });
+  EXPECT_THAT(TheWatch().calls, Not(Contains("unlink 1/pack")));
+  TheWatch().fail_fsync_of = "";
   RollBack();
   ExpectTree(before_);
 }
