@@ -139,6 +139,7 @@ class StepWriter {
   struct Provisional {
     ObjectId object;
     BlobId blob;
+    Keeping keeping;
     uint64_t size;
     std::string path;
   };
@@ -161,6 +162,8 @@ class StepWriter {
   Status CapturePack(const OpenObject& object, std::string_view path);
   Status CaptureBlob(const OpenObject& object, std::string_view path, bool provisional);
   Result<CopyResult> CopyToBlob(const OpenObject& object, BlobId slot);
+  // Only a copy is counted, and nothing on error.
+  Result<CopyResult> FillBlob(const OpenObject& object, int blob);
   Status CheckRestorable(const OpenObject& object, std::string_view path) const;
   Result<Ranges*> RangesOf(const OpenObject& object, std::string_view path);
   Status CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size,
