@@ -315,13 +315,12 @@ Result<Ticket> Retry(LogCore& log, Once once) {
     if (!again.question) return ticket;
     const SafeguardQuestion& question = *again.question;
     std::optional<Decision> answer = log.safeguards().AwaitAnswer(question);
+    const bool is_asker = !answer;
+    if (is_asker) answer = AskSafeguard(log, question);
+    // The step goes before the answer: whoever waits for this must not go on in it. Whoever did wait tries again, should that have failed.
     Status rolled_back;
-    if (!answer) {
-      answer = AskSafeguard(log, question);
-      // The step goes first: whoever waits for this answer must not go on in it.
-      if (*answer == Decision::kDeny) rolled_back = log.Deny(question.step);
-      log.safeguards().Answered(question, *answer);
-    }
+    if (*answer == Decision::kDeny) rolled_back = log.Deny(question.step);
+    if (is_asker) log.safeguards().Answered(question, *answer);
     TRY(rolled_back);
     if (*answer == Decision::kDeny) return Denied(question);
   }
