@@ -100,6 +100,16 @@ class Attempt {
       : log_(log), place_(log.place()), again_(again), state_(std::make_unique<TicketState>()) {
     state_->log = &log;
   }
+  // Without a ticket nobody else gives up what was kept.
+  ~Attempt() {
+    if (state_ == nullptr || state_->writer == nullptr) return;
+    // Without an outcome, the names decide when the step closes.
+    if (state_->seq && !state_->writer->Settle(*state_->seq, ECANCELED).ok()) return;
+    state_->writer->ReleaseKeep(state_->keep, state_->kept_object, state_->kept_dir,
+                                state_->kept_name);
+  }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
 
   Status Enter(StepGate::Way way) {
     TRY_ASSIGN(auto step, log_.EnterStep(way));
@@ -139,7 +149,7 @@ class Attempt {
     return again_.question ? Status(Retrying()) : Ok();
   }
 
-  // What the object needs to come back after it has lost the name.
+  // What the object needs to come back after it has lost the name. The state has it from here on.
   Result<Keep> KeepObject(const OpenObject& object, const NameRef& at, const std::string& path);
   // An anchor that could not be linked: the name itself moves there.
   Status MoveToAnchor(const Keep& keep, const NameRef& at, std::string_view what);
@@ -244,9 +254,16 @@ Result<Keep> Attempt::KeepObject(const OpenObject& object, const NameRef& at,
                                  const std::string& path) {
   const std::string name(at.name);
   auto keep = writer().KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
-  if (keep.ok()) return keep;
-  TRY(OverLimit(path, keep.error()));
-  return writer().KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
+  if (!keep.ok()) {
+    TRY(OverLimit(path, keep.error()));
+    keep = writer().KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
+  }
+  if (!keep.ok()) return keep;
+  state_->keep = *keep;
+  state_->kept_object = object.id;
+  state_->kept_dir = at.dir.fd;
+  state_->kept_name = name;
+  return keep;
 }
 
 Status Attempt::MoveToAnchor(const Keep& keep, const NameRef& at, std::string_view what) {
@@ -254,9 +271,7 @@ Status Attempt::MoveToAnchor(const Keep& keep, const NameRef& at, std::string_vi
   const std::string name(at.name);
   if (::renameat(at.dir.fd, name.c_str(), anchors, AnchorName(keep.anchor).c_str()) == 0)
     return Ok();
-  const int err = errno;
-  TRY(writer().Settle(*state_->seq, err));
-  return Error::FromErrno(err, what);
+  return Error::FromErrno(errno, what);
 }
 
 Status Attempt::TouchContent(const OpenObject& object, const std::string& path,
@@ -436,14 +451,8 @@ Status Renaming::Intend() {
 
 Ticket Renaming::Finish() {
   TicketState& state = attempt_.state();
-  state.keep = keep_;
-  state.kept_dir = to_.dir.fd;
-  state.kept_name = std::string(to_.name);
   state.folder_rename = folder_;
-  if (target_) {
-    state.kept_object = target_->id;
-    state.target = std::move(*target_);
-  }
+  if (target_) state.target = std::move(*target_);
   state.object = std::move(object_);
   return attempt_.Finish();
 }
@@ -574,8 +583,6 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
     TRY_ASSIGN(state.seq, attempt.writer().IntendRemove(Attempt::At(dir, at.name), object, keep));
     if (keep.by_rename) TRY(attempt.MoveToAnchor(keep, at, fmt::format("remove {}", path)));
     state.performed = keep.by_rename;
-    state.keep = keep;
-    state.kept_object = object.id;
     state.object = std::move(object);  // its lease lasts until the commit
     return attempt.Finish();
   });

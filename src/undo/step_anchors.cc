@@ -104,9 +104,10 @@ void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object, int dir_fd,
   auto anchors = files_.Anchors();
   if (!anchors.ok()) return;
   if (keep.by_rename) {
-    // It was moved away to make room. If the name is taken, the operation did happen.
-    if (::renameat2(*anchors, AnchorName(keep.anchor).c_str(), dir_fd, name.c_str(),
-                    RENAME_NOREPLACE) != 0)
+    // It was moved away to make room, or did not get that far. If the name is taken, the operation did happen.
+    const AnchorName anchor(keep.anchor);
+    if (::renameat2(*anchors, anchor.c_str(), dir_fd, name.c_str(), RENAME_NOREPLACE) != 0 &&
+        NameExists(*anchors, anchor.c_str()))
       return;
   } else {
     ::unlinkat(*anchors, AnchorName(keep.anchor).c_str(), 0);

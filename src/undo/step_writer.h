@@ -190,6 +190,8 @@ class StepWriter {
   void MarkWhole(ObjectId object);
   void MarkBorn(ObjectId object);
   void NoteMeta(ObjectId object, TouchReason reason, bool names_only);
+  // Puts an intent on record. On error it is not there, or as one that failed.
+  Status Intend(OpSeq seq, const Record& record);
   OpSeq NextSeq() { return {next_seq_++}; }
 
   const Place& place_;

@@ -17,7 +17,7 @@ namespace {
 struct Watch {
   bool on = false;
   bool fail_syncfs = false;
-  std::string fail_fsync_of;
+  std::string fail_fsync_of, fail_fdatasync_of;
   std::vector<std::string> calls;
 };
 
@@ -61,7 +61,9 @@ int fsync(int fd) {
   return static_cast<int>(::syscall(SYS_fsync, fd));
 }
 int fdatasync(int fd) {
-  Note("fdatasync " + NameOf(fd));
+  const std::string name = NameOf(fd);
+  Note("fdatasync " + name);
+  if (name == TheWatch().fail_fdatasync_of) return Refuse();
   return static_cast<int>(::syscall(SYS_fdatasync, fd));
 }
 int renameat(int from_dir, const char* from, int to_dir, const char* to) noexcept {
@@ -200,6 +202,19 @@ TEST_F(UndoPower, ARawPackStaysUntilTheCompressedOneIsOnDisk) {
   EXPECT_THAT(TheWatch().calls, Not(Contains("unlink 1/pack")));
   TheWatch().fail_fsync_of = "";
   RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, ARemovalThatCannotReachTheJournalKeepsNothing) {
+  const StepId step = InStep([&] {
+    TheWatch().fail_fdatasync_of = "journal";
+    EXPECT_FALSE(ops().Unlink("medium.txt").ok());
+    EXPECT_FALSE(ops().Rename("small.txt", "medium.txt").ok());
+    TheWatch().fail_fdatasync_of = "";
+    EXPECT_THAT(FilesBelow(OpenStepFolder(workspace()) + "/anchors"), IsEmpty());
+  });
+  EXPECT_THAT(ChangeLines(step), IsEmpty());
+  EXPECT_EQ(InfoOf(step).retained_bytes, 0u);
   ExpectTree(before_);
 }
 
