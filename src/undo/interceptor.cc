@@ -479,8 +479,12 @@ Status Ticket::Commit(Outcome outcome) {
   if (state_ == nullptr) return Ok();
   std::unique_ptr<TicketState> state = std::move(state_);
   if (state->writer == nullptr) return Ok();
+  // What was moved has to be back before the journal says that nothing happened. A link is the other way round: a journal that still
+  // knows of it must find it.
+  const bool failed = outcome.sys_errno != 0;
+  const bool links_only = state->seq && !state->keep.by_rename && !state->replacement;
   Status given_back;
-  if (outcome.sys_errno != 0) given_back = state->GiveBack();
+  if (failed && !links_only) given_back = state->GiveBack();
   if (outcome.sys_errno == 0) state->claim.Count();
   if (state->folder_rename && outcome.sys_errno == 0) ++state->log->folder_renames();
   if (!state->seq) {
@@ -495,6 +499,7 @@ Status Ticket::Commit(Outcome outcome) {
     if (id.ok()) created = *id;  // else it is gone again already
   }
   Status settled = state->writer->Settle(*state->seq, outcome.sys_errno, created);
+  if (failed && links_only && settled.ok()) (void)state->GiveBack();
   LogCore& log = *state->log;
   state.reset();
   log.FireEvents();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
 
 namespace {
@@ -18,6 +19,7 @@ struct Watch {
   bool on = false;
   bool fail_syncfs = false;
   std::string fail_fsync_of, fail_fdatasync_of;
+  std::string die_after_unlink_in;
   std::vector<std::string> calls;
 };
 
@@ -72,7 +74,9 @@ int renameat(int from_dir, const char* from, int to_dir, const char* to) noexcep
 }
 int unlinkat(int dir, const char* name, int flags) noexcept {
   Note(fmt::format("unlink {}/{}", NameOf(dir), name));
-  return static_cast<int>(::syscall(SYS_unlinkat, dir, name, flags));
+  const auto result = static_cast<int>(::syscall(SYS_unlinkat, dir, name, flags));
+  if (NameOf(dir) == TheWatch().die_after_unlink_in) sandglass::undo::DieNow();
+  return result;
 }
 }
 
@@ -215,6 +219,23 @@ TEST_F(UndoPower, ARemovalThatCannotReachTheJournalKeepsNothing) {
   });
   EXPECT_THAT(ChangeLines(step), IsEmpty());
   EXPECT_EQ(InfoOf(step).retained_bytes, 0u);
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, AFailedRemovalIsOnRecordBeforeItsAnchorGoes) {
+  CloseLog();
+  RunUntilDeath([&] {
+    OpenLog();
+    ASSERT_OK(log().OpenStep({}));
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    Result<Ticket> ticket = log().interceptor().BeginRemove({{ops().root_fd(), ""}, "medium.txt"});
+    ASSERT_OK(ticket);
+    TheWatch().die_after_unlink_in = "anchors";
+    (void)ticket->Commit(Outcome::Failed(EIO));
+  });
+  OpenLog();
+  EXPECT_TRUE(log().recovery().recovered);
+  EXPECT_THAT(Lines(log().recovery().rewind.conflicts), IsEmpty());
   ExpectTree(before_);
 }
 
