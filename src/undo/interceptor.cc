@@ -100,6 +100,16 @@ class Attempt {
       : log_(log), place_(log.place()), again_(again), state_(std::make_unique<TicketState>()) {
     state_->log = &log;
   }
+  // Without a ticket nobody else gives up what was kept.
+  ~Attempt() {
+    if (state_ == nullptr || state_->writer == nullptr) return;
+    // Without an outcome, the names decide when the step closes.
+    if (state_->seq && !state_->writer->Settle(*state_->seq, ECANCELED).ok()) return;
+    state_->writer->ReleaseKeep(state_->keep, state_->kept_object, state_->kept_dir,
+                                state_->kept_name);
+  }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
 
   Status Enter(StepGate::Way way) {
     TRY_ASSIGN(auto step, log_.EnterStep(way));
@@ -139,7 +149,7 @@ class Attempt {
     return again_.question ? Status(Retrying()) : Ok();
   }
 
-  // What the object needs to come back after it has lost the name.
+  // What the object needs to come back after it has lost the name. The state has it from here on.
   Result<Keep> KeepObject(const OpenObject& object, const NameRef& at, const std::string& path);
   // An anchor that could not be linked: the name itself moves there.
   Status MoveToAnchor(const Keep& keep, const NameRef& at, std::string_view what);
@@ -244,9 +254,16 @@ Result<Keep> Attempt::KeepObject(const OpenObject& object, const NameRef& at,
                                  const std::string& path) {
   const std::string name(at.name);
   auto keep = writer().KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
-  if (keep.ok()) return keep;
-  TRY(OverLimit(path, keep.error()));
-  return writer().KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
+  if (!keep.ok()) {
+    TRY(OverLimit(path, keep.error()));
+    keep = writer().KeepObject(object, at.dir.fd, name.c_str(), path, KeepBy::kLink);
+  }
+  if (!keep.ok()) return keep;
+  state_->keep = *keep;
+  state_->kept_object = object.id;
+  state_->kept_dir = at.dir.fd;
+  state_->kept_name = name;
+  return keep;
 }
 
 Status Attempt::MoveToAnchor(const Keep& keep, const NameRef& at, std::string_view what) {
@@ -254,9 +271,7 @@ Status Attempt::MoveToAnchor(const Keep& keep, const NameRef& at, std::string_vi
   const std::string name(at.name);
   if (::renameat(at.dir.fd, name.c_str(), anchors, AnchorName(keep.anchor).c_str()) == 0)
     return Ok();
-  const int err = errno;
-  TRY(writer().Settle(*state_->seq, err));
-  return Error::FromErrno(err, what);
+  return Error::FromErrno(errno, what);
 }
 
 Status Attempt::TouchContent(const OpenObject& object, const std::string& path,
@@ -315,13 +330,12 @@ Result<Ticket> Retry(LogCore& log, Once once) {
     if (!again.question) return ticket;
     const SafeguardQuestion& question = *again.question;
     std::optional<Decision> answer = log.safeguards().AwaitAnswer(question);
+    const bool is_asker = !answer;
+    if (is_asker) answer = AskSafeguard(log, question);
+    // The step goes before the answer: whoever waits for this must not go on in it. Whoever did wait tries again, should that have failed.
     Status rolled_back;
-    if (!answer) {
-      answer = AskSafeguard(log, question);
-      // The step goes first: whoever waits for this answer must not go on in it.
-      if (*answer == Decision::kDeny) rolled_back = log.Deny(question.step);
-      log.safeguards().Answered(question, *answer);
-    }
+    if (*answer == Decision::kDeny) rolled_back = log.Deny(question.step);
+    if (is_asker) log.safeguards().Answered(question, *answer);
     TRY(rolled_back);
     if (*answer == Decision::kDeny) return Denied(question);
   }
@@ -437,14 +451,8 @@ Status Renaming::Intend() {
 
 Ticket Renaming::Finish() {
   TicketState& state = attempt_.state();
-  state.keep = keep_;
-  state.kept_dir = to_.dir.fd;
-  state.kept_name = std::string(to_.name);
   state.folder_rename = folder_;
-  if (target_) {
-    state.kept_object = target_->id;
-    state.target = std::move(*target_);
-  }
+  if (target_) state.target = std::move(*target_);
   state.object = std::move(object_);
   return attempt_.Finish();
 }
@@ -471,8 +479,12 @@ Status Ticket::Commit(Outcome outcome) {
   if (state_ == nullptr) return Ok();
   std::unique_ptr<TicketState> state = std::move(state_);
   if (state->writer == nullptr) return Ok();
+  // What was moved has to be back before the journal says that nothing happened. A link is the other way round: a journal that still
+  // knows of it must find it.
+  const bool failed = outcome.sys_errno != 0;
+  const bool links_only = state->seq && !state->keep.by_rename && !state->replacement;
   Status given_back;
-  if (outcome.sys_errno != 0) given_back = state->GiveBack();
+  if (failed && !links_only) given_back = state->GiveBack();
   if (outcome.sys_errno == 0) state->claim.Count();
   if (state->folder_rename && outcome.sys_errno == 0) ++state->log->folder_renames();
   if (!state->seq) {
@@ -487,6 +499,7 @@ Status Ticket::Commit(Outcome outcome) {
     if (id.ok()) created = *id;  // else it is gone again already
   }
   Status settled = state->writer->Settle(*state->seq, outcome.sys_errno, created);
+  if (failed && links_only && settled.ok()) (void)state->GiveBack();
   LogCore& log = *state->log;
   state.reset();
   log.FireEvents();
@@ -575,8 +588,6 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
     TRY_ASSIGN(state.seq, attempt.writer().IntendRemove(Attempt::At(dir, at.name), object, keep));
     if (keep.by_rename) TRY(attempt.MoveToAnchor(keep, at, fmt::format("remove {}", path)));
     state.performed = keep.by_rename;
-    state.keep = keep;
-    state.kept_object = object.id;
     state.object = std::move(object);  // its lease lasts until the commit
     return attempt.Finish();
   });

@@ -197,7 +197,7 @@ void LogCore::HousekeeperLoop() {
       auto dir = OpenSubdir(frame_->steps(), name.c_str());
       if (!dir.ok()) continue;
       MutexLock pin(pack_mutex_);
-      (void)CompressPack(dir->get());  // the raw pack stays good
+      (void)CompressPack(dir->get(), file_sync());  // the raw pack stays good
     }
   }
 }

@@ -71,7 +71,8 @@ class LogCore {
   // Observers are called by FireEvents, when nothing is held.
   void QueueEvent(std::function<void()> event);
   void FireEvents();
-  // The step is over, by decision of a safeguard. Nothing happens if it is over already.
+  // The step is over, by decision of a safeguard. Nothing happens if it is over already. kDenied: it could not be taken back yet;
+  // until that works, whoever wants to do something in it, or to close it, tries again first and is refused.
   Status Deny(StepId step);
 
   const Place& place() const { return *place_; }
@@ -115,6 +116,8 @@ class LogCore {
   Result<std::vector<StepId>> CloseLocked(std::span<const ObjectRef> live_writers)
       REQUIRES(lifecycle_);
   Status CloseAmbientLocked() REQUIRES(lifecycle_);
+  // Takes the open step back, which was denied.
+  Status AbortDenied() REQUIRES(lifecycle_);
   Status SettleOpenIntents(StepWriter& writer) REQUIRES(lifecycle_);
   Status SettleShadows(StepWriter& writer) REQUIRES(lifecycle_);
   Status SettleBetweenSteps() REQUIRES(lifecycle_);
@@ -313,6 +316,9 @@ class LogCore {
   // The pointer changes only under lifecycle_ with the gate held alone; readers inside the gate may use it freely.
   mutable Mutex current_mutex_;
   std::unique_ptr<StepWriter> current_ GUARDED_BY(current_mutex_);
+
+  // The open step was denied and is to be taken back. Changes only under lifecycle_.
+  std::atomic<bool> denied_{false};
 
   Mutex events_mutex_;
   std::vector<std::function<void()>> events_ GUARDED_BY(events_mutex_);

@@ -18,15 +18,24 @@ namespace {
 // A system call that was under way when the process was killed may finish, and stamp, a little after the last heartbeat.
 constexpr int64_t kHeartbeatSlackNs = 250'000'000;
 
-// What the interrupted step copied and keeps, worked out from its journal and its anchors. Clones cost nothing.
-void CountCosts(const JournalView& journal, int step_dir, CloseRecord& close) {
+// Copies that the step gave up again because nothing had changed.
+std::unordered_set<uint64_t> DroppedBlobs(const JournalView& journal) {
   std::unordered_set<uint64_t> dropped;
   journal.ForEachOf<DropRecord>(
       [&](const DropRecord& drop, size_t) { dropped.insert(drop.blob.value); });
+  return dropped;
+}
+
+bool IsDropped(const ContentRecord& content, const std::unordered_set<uint64_t>& dropped) {
+  return content.keeping != Keeping::kPack && dropped.contains(content.where);
+}
+
+// What the interrupted step copied and keeps, worked out from its journal and its anchors. Clones cost nothing.
+void CountCosts(const JournalView& journal, int step_dir, CloseRecord& close) {
+  const std::unordered_set<uint64_t> dropped = DroppedBlobs(journal);
   journal.ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
-    const bool copied = content.keeping == Keeping::kPack ||
-                        (content.keeping == Keeping::kBlob && !dropped.contains(content.where));
-    if (copied) close.copied_bytes += content.length;
+    if (content.keeping != Keeping::kClone && !IsDropped(content, dropped))
+      close.copied_bytes += content.length;
   });
   ForEachAnchor(step_dir, [&](int folder, const char* name) {
     const auto stat = StatAt(folder, name);
@@ -152,9 +161,13 @@ Status LogCore::AdoptLateShadows() {
   {
     auto journal = JournalView::Open(dir->get(), "journal");
     if (!journal.ok()) return Ok();  // killed before it began
+    const std::unordered_set<uint64_t> dropped = DroppedBlobs(*journal);
     journal->ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
-      if (content.whole) adopted.insert(content.object);
+      if (content.whole && !IsDropped(content, dropped)) adopted.insert(content.object);
     });
+    // A drop record counts for its number, also when that is used again.
+    for (const uint64_t blob : dropped)
+      next_blob = std::max(next_blob, static_cast<uint32_t>(blob) + 1);
   }
   StepFiles files(std::move(*dir));
   TRY_ASSIGN(int blobs, files.Blobs());

@@ -26,6 +26,10 @@ constexpr const char* kFolder = "shadows";
 constexpr std::string_view kNoteSuffix = ".note";
 constexpr size_t kMaxNoteBytes = 1 << 20;
 
+Error TooLarge() {
+  return Error(Code::kLimit, "too large to keep a copy for a process that has it open");
+}
+
 std::string NoteName(BlobId slot) { return BlobName(slot).c_str() + std::string(kNoteSuffix); }
 
 // What a note says: whose copy it is, and what that looked like. Views point into `bytes`.
@@ -85,14 +89,21 @@ std::optional<std::string> ProjectPathOf(const Place& place, int fd) {
   return relative;
 }
 
-Result<CopyResult> CloneOrCopy(const Place& place, int from, int to, uint64_t size) {
-  if (place.abilities.reflinks && ::ioctl(to, FICLONE, from) == 0) {
-    ++place.stats.reflink;
-    return CopyResult{Keeping::kClone, 0};
-  }
+std::optional<CopyResult> TryClone(const Place& place, int from, int to) {
+  if (!place.abilities.reflinks || ::ioctl(to, FICLONE, from) != 0) return std::nullopt;
+  ++place.stats.reflink;
+  return CopyResult{Keeping::kClone, 0};
+}
+
+Result<CopyResult> CopyInFull(const Place& place, int from, int to, uint64_t size) {
   TRY_ASSIGN(uint64_t checksum, CopySparse(from, to, size));
   ++place.stats.blob_copy;
   return CopyResult{Keeping::kBlob, checksum};
+}
+
+Result<CopyResult> CloneOrCopy(const Place& place, int from, int to, uint64_t size) {
+  if (const auto clone = TryClone(place, from, to)) return *clone;
+  return CopyInFull(place, from, to, size);
 }
 
 Shadows::Shadows(const Place& place) : place_(place) {}
@@ -107,7 +118,18 @@ Result<int> Shadows::Folder() {
 }
 
 Status Shadows::Take(const OpenObject& object) {
-  if (object.stat.size > kMaxShadowBytes && !place_.abilities.reflinks) return GiveUp(object);
+  auto shadow = Make(object);
+  if (!shadow.ok()) return GiveUp(object, shadow.error());
+  Drop(object.id);
+  MutexLock lock(mutex_);
+  unwatched_.erase(object.id);
+  shadows_[object.id] = std::move(*shadow);
+  ++place_.stats.shadow;
+  return Ok();
+}
+
+Result<Shadow> Shadows::Make(const OpenObject& object) {
+  if (object.stat.size > kMaxShadowBytes && !place_.abilities.reflinks) return TooLarge();
   if (!object.readable) return Error(Code::kDenied, "cannot be read");
   TRY_ASSIGN(int folder, Folder());
   Shadow shadow;
@@ -116,20 +138,26 @@ Status Shadows::Take(const OpenObject& object) {
     MutexLock lock(mutex_);
     shadow.slot = {next_++};
   }
+  if (Status filled = Fill(object, folder, shadow); !filled.ok()) {
+    Remove(shadow);
+    return filled.error();
+  }
+  return shadow;
+}
+
+Status Shadows::Fill(const OpenObject& object, int folder, Shadow& shadow) {
   const BlobName name(shadow.slot);
   TRY_ASSIGN(const Fd copy, OpenStoreFile(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL));
-  TRY_ASSIGN(CopyResult copied, CloneOrCopy(place_, object.fd.get(), copy.get(), object.stat.size));
-  shadow.keeping = copied.keeping;
-  shadow.checksum = copied.checksum;
+  auto copied = TryClone(place_, object.fd.get(), copy.get());
+  if (!copied) {
+    if (object.stat.size > kMaxShadowBytes) return TooLarge();
+    TRY_ASSIGN(copied, CopyInFull(place_, object.fd.get(), copy.get(), object.stat.size));
+  }
+  shadow.keeping = copied->keeping;
+  shadow.checksum = copied->checksum;
   shadow.live = Fd(::fcntl(object.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!shadow.live.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
-  TRY(WriteNote(object, shadow));
-  Drop(object.id);
-  MutexLock lock(mutex_);
-  too_large_.erase(object.id);
-  shadows_[object.id] = std::move(shadow);
-  ++place_.stats.shadow;
-  return Ok();
+  return WriteNote(object, shadow);
 }
 
 Status Shadows::WriteNote(const OpenObject& object, const Shadow& shadow) {
@@ -242,14 +270,14 @@ void Shadows::Disown() {
     ::unlinkat(folder_.get(), NoteName(shadow.slot).c_str(), 0);
 }
 
-Status Shadows::GiveUp(const OpenObject& object) {
+Status Shadows::GiveUp(const OpenObject& object, const Error& why) {
+  if (why.code() == Code::kLimit) Drop(object.id);
   Fd live(::fcntl(object.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!live.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
-  Drop(object.id);
   MutexLock lock(mutex_);
-  std::erase_if(too_large_, [this](const auto& entry) { return !IsWritten(entry.second); });
-  too_large_[object.id] = std::move(live);
-  return Error(Code::kLimit, "too large to keep a copy for a process that has it open");
+  std::erase_if(unwatched_, [this](const auto& entry) { return !IsWritten(entry.second); });
+  if (!shadows_.contains(object.id)) unwatched_[object.id] = std::move(live);
+  return why;
 }
 
 bool Shadows::IsWritten(const Fd& fd) const {
@@ -260,8 +288,8 @@ bool Shadows::IsWritten(const Fd& fd) const {
 bool Shadows::Has(ObjectId object) const {
   MutexLock lock(mutex_);
   if (shadows_.contains(object)) return true;
-  const auto found = too_large_.find(object);
-  return found != too_large_.end() && IsWritten(found->second);
+  const auto found = unwatched_.find(object);
+  return found != unwatched_.end() && IsWritten(found->second);
 }
 
 std::optional<Shadow> Shadows::Claim(ObjectId object) {

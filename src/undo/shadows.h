@@ -38,6 +38,7 @@ class Shadows {
   // What the last user of the store left. A shadow without a note, or of an object without a name, goes.
   Status Load();
   // Replaces an older shadow of the same object. kLimit: larger than a shadow may be; what its writer does from now on is unprotected.
+  // After any other error an older shadow stays, and without one it is unprotected too.
   Status Take(const OpenObject& object);
   // Is it an object with a live writer? Of one without a shadow, only while the writer lives.
   bool Has(ObjectId object) const;
@@ -59,7 +60,11 @@ class Shadows {
 
  private:
   Result<int> Folder();
-  Status GiveUp(const OpenObject& object);
+  // The shadow with its files, not yet known to anybody. On error nothing is left of it.
+  Result<Shadow> Make(const OpenObject& object);
+  Status Fill(const OpenObject& object, int folder, Shadow& shadow);
+  // It is written to and cannot be watched.
+  Status GiveUp(const OpenObject& object, const Error& why);
   Status WriteNote(const OpenObject& object, const Shadow& shadow);
   Status LoadNote(const std::string& name);
   bool IsWritten(const Fd& fd) const;
@@ -68,7 +73,7 @@ class Shadows {
   mutable Mutex mutex_;
   Fd folder_ GUARDED_BY(mutex_);
   std::unordered_map<ObjectId, Shadow> shadows_ GUARDED_BY(mutex_);
-  std::unordered_map<ObjectId, Fd> too_large_ GUARDED_BY(mutex_);  // written to, and no shadow
+  std::unordered_map<ObjectId, Fd> unwatched_ GUARDED_BY(mutex_);  // written to, and no shadow
   uint32_t next_ GUARDED_BY(mutex_) = 0;
 };
 
@@ -87,5 +92,8 @@ struct CopyResult {
   uint64_t checksum;
 };
 Result<CopyResult> CloneOrCopy(const Place& place, int from, int to, uint64_t size);
+// Its two halves, for whom a copy has a price. No clone: the file system has none, or not of this file (NOCOW on btrfs).
+std::optional<CopyResult> TryClone(const Place& place, int from, int to);
+Result<CopyResult> CopyInFull(const Place& place, int from, int to, uint64_t size);
 
 }  // namespace sandglass::undo

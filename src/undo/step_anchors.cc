@@ -12,6 +12,12 @@
 #include "undo/step_writer.h"
 
 namespace sandglass::undo {
+namespace {
+
+// May this process set the times of such an object to something else than now?
+bool MaySetTimes(const FileStat& stat) { return ::geteuid() == 0 || stat.uid == ::geteuid(); }
+
+}  // namespace
 
 Result<Keep> StepWriter::KeepObject(const OpenObject& object, int dir_fd, const char* name,
                                     std::string_view path, KeepBy by) {
@@ -98,9 +104,10 @@ void StepWriter::ReleaseKeep(const Keep& keep, ObjectId object, int dir_fd,
   auto anchors = files_.Anchors();
   if (!anchors.ok()) return;
   if (keep.by_rename) {
-    // It was moved away to make room. If the name is taken, the operation did happen.
-    if (::renameat2(*anchors, AnchorName(keep.anchor).c_str(), dir_fd, name.c_str(),
-                    RENAME_NOREPLACE) != 0)
+    // It was moved away to make room, or did not get that far. If the name is taken, the operation did happen.
+    const AnchorName anchor(keep.anchor);
+    if (::renameat2(*anchors, anchor.c_str(), dir_fd, name.c_str(), RENAME_NOREPLACE) != 0 &&
+        NameExists(*anchors, anchor.c_str()))
       return;
   } else {
     ::unlinkat(*anchors, AnchorName(keep.anchor).c_str(), 0);
@@ -125,6 +132,7 @@ Result<std::optional<StepWriter::Replacement>> StepWriter::TryReplaceInode(const
                                                                            const OpenObject& dir,
                                                                            const NameAt& at) {
   using Nothing = std::optional<Replacement>;
+  if (!MaySetTimes(dir.stat)) return Nothing();  // the exchange would show in the folder
   const std::string path = JoinPath(at.dir, at.name);
   TRY(TouchMeta(object, path, TouchReason::kNames));
   if (IsWhole(object.id)) return Nothing();  // a shadow was adopted: there are writers
@@ -132,19 +140,44 @@ Result<std::optional<StepWriter::Replacement>> StepWriter::TryReplaceInode(const
   std::string why;
   if (!CanRestore(meta, &why) || LosesCapabilities(meta) || !TakeLease(object, LeaseKind::kAlone))
     return Nothing();
-  TRY_ASSIGN(AnchorId slot, files_.NewAnchor());
-  TRY_ASSIGN(OpenObject fresh, MakeFreshInode(slot, meta));
   TRY(TouchMeta(dir, at.dir, TouchReason::kNames));
+  TRY_ASSIGN(AnchorId slot, files_.NewAnchor());
+  auto replaced = ReplaceBy(slot, meta, object, dir, at);
+  // Without a replacement the slot holds at most the fresh inode, unless the old one could not get its name back.
+  if (auto anchors = files_.Anchors(); anchors.ok() && (!replaced.ok() || !*replaced)) {
+    const AnchorName name(slot);
+    const auto there = place_.identifier.OfName(*anchors, name.c_str());
+    if (there.ok() && *there != object.id) ::unlinkat(*anchors, name.c_str(), 0);
+  }
+  return replaced;
+}
+
+Result<std::optional<StepWriter::Replacement>> StepWriter::ReplaceBy(AnchorId slot,
+                                                                     const Metadata& meta,
+                                                                     const OpenObject& object,
+                                                                     const OpenObject& dir,
+                                                                     const NameAt& at) {
+  using Nothing = std::optional<Replacement>;
+  TRY_ASSIGN(OpenObject fresh, MakeFreshInode(slot, meta));
   TRY_ASSIGN(OpSeq seq, IntendReplace(at, object.id, fresh.id, slot, AnchorId{UINT32_MAX}));
   TRY_ASSIGN(int anchors, files_.Anchors());
+  const AnchorName anchor(slot);
   const std::string name(at.name);
-  if (::renameat2(anchors, AnchorName(slot).c_str(), dir.fd.get(), name.c_str(), RENAME_EXCHANGE) !=
-      0) {
+  const auto exchange = [&] {
+    return ::renameat2(anchors, anchor.c_str(), dir.fd.get(), name.c_str(), RENAME_EXCHANGE) == 0;
+  };
+  if (!exchange()) {
     TRY(Settle(seq, errno));
     return Nothing();
   }
   // A truncation leaves its folder alone; our exchange of names must not show there either.
-  TRY(ApplyMtime(dir, dir.stat.mtime_ns));
+  Status done = ApplyMtime(dir, dir.stat.mtime_ns);
+  if (done.ok()) done = Settle(seq, 0);
+  if (!done.ok() && exchange()) {
+    (void)ApplyMtime(dir, dir.stat.mtime_ns);
+    (void)Settle(seq, ECANCELED);  // without an outcome, the name decides when the step closes
+    return done.error();
+  }
   MarkBorn(fresh.id);
   {
     MutexLock lock(mutex_);
@@ -153,7 +186,7 @@ Result<std::optional<StepWriter::Replacement>> StepWriter::TryReplaceInode(const
   const uint64_t retained = object.stat.blocks * 512;
   retained_ += retained;
   ++place_.stats.inode_move;
-  TRY(Settle(seq, 0));
+  TRY(done);  // it stays exchanged: undo gives the content back
   return Nothing(Replacement{seq, slot, object.id, fresh.id, retained});
 }
 
@@ -174,14 +207,14 @@ Status StepWriter::TakeBackReplacement(const Replacement& replacement, const Ope
   if (now != replacement.fresh) return Ok();  // somebody gave the name away: the journal knows
   if (::renameat2(anchors, anchor.c_str(), dir.fd.get(), name.c_str(), RENAME_EXCHANGE) != 0)
     return Error::FromErrno(errno, fmt::format("give {} its content back", name));
-  TRY(ApplyMtime(dir, dir.stat.mtime_ns));
+  const Status dated = ApplyMtime(dir, dir.stat.mtime_ns);
   // The last word counts.
   TRY(Append(OutcomeRecord{.seq = replacement.seq, .sys_errno = ECANCELED, .object = kNoObject}));
   ::unlinkat(anchors, anchor.c_str(), 0);
   retained_ -= replacement.retained;
   MutexLock lock(mutex_);
   --touched_[replacement.old_object].anchors;
-  return Ok();
+  return dated;
 }
 
 }  // namespace sandglass::undo

@@ -150,28 +150,22 @@ Status StepWriter::CapturePack(const OpenObject& object, std::string_view path) 
 
 Status StepWriter::CaptureBlob(const OpenObject& object, std::string_view path, bool provisional) {
   const uint64_t size = object.stat.size;
-  const uint64_t cost = place_.abilities.reflinks ? 0 : size;
-  TRY(CountCopy(cost));
   const BlobId slot = files_.NextBlob();
-  const auto copied = CopyToBlob(object, slot);
-  if (!copied.ok()) {
-    copied_ -= cost;
-    return copied.error();
-  }
+  TRY_ASSIGN(const CopyResult copied, CopyToBlob(object, slot));
   TRY(Append(ContentRecord{.object = object.id,
                            .path = path,
-                           .keeping = copied->keeping,
+                           .keeping = copied.keeping,
                            .whole = true,
                            .sparse = object.stat.LooksSparse(),
                            .file_size = size,
                            .offset = 0,
                            .length = size,
                            .where = slot.value,
-                           .checksum = copied->checksum}));
+                           .checksum = copied.checksum}));
   MarkWhole(object.id);
   if (!provisional) return Ok();
   MutexLock lock(mutex_);
-  provisional_.push_back({object.id, slot, size, std::string(path)});
+  provisional_.push_back({object.id, slot, copied.keeping, size, std::string(path)});
   return Ok();
 }
 
@@ -179,11 +173,21 @@ Result<CopyResult> StepWriter::CopyToBlob(const OpenObject& object, BlobId slot)
   TRY_ASSIGN(int blobs, files_.Blobs());
   const BlobName name(slot);
   TRY_ASSIGN(const Fd blob, OpenStoreFile(blobs, name.c_str(), O_RDWR | O_CREAT | O_EXCL));
-  auto copied = CloneOrCopy(place_, object.fd.get(), blob.get(), object.stat.size);
+  auto copied = FillBlob(object, blob.get());
   if (copied.ok() && options_.durability == Durability::kPower && ::fdatasync(blob.get()) != 0) {
-    copied = Error::FromErrno(errno, "sync a copy");
+    const int err = errno;
+    if (copied->keeping == Keeping::kBlob) copied_ -= object.stat.size;
+    copied = Error::FromErrno(err, "sync a copy");
   }
   if (!copied.ok()) ::unlinkat(blobs, name.c_str(), 0);
+  return copied;
+}
+
+Result<CopyResult> StepWriter::FillBlob(const OpenObject& object, int blob) {
+  if (const auto clone = TryClone(place_, object.fd.get(), blob)) return *clone;
+  TRY(CountCopy(object.stat.size));
+  auto copied = CopyInFull(place_, object.fd.get(), blob, object.stat.size);
+  if (!copied.ok()) copied_ -= object.stat.size;
   return copied;
 }
 
@@ -292,7 +296,7 @@ Status StepWriter::DropIfUnchanged(const Provisional& copy) {
     touched_[copy.object].whole = false;
   }
   ::unlinkat(blobs, name.c_str(), 0);
-  copied_ -= place_.abilities.reflinks ? 0 : copy.size;
+  if (copy.keeping == Keeping::kBlob) copied_ -= copy.size;
   ++place_.stats.provisional_dropped;
   return Ok();
 }

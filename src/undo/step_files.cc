@@ -237,13 +237,16 @@ Result<bool> SameBytes(int a, int b, uint64_t size) {
   return true;
 }
 
-Status CompressPack(int step_dir) {
+Status CompressPack(int step_dir, FileSync sync) {
   const auto raw = OpenStoreFile(step_dir, "pack", O_RDONLY);
   if (!raw.ok()) return raw.error().code() == Code::kNotFound ? Ok() : Status(raw.error());
   struct stat info{};
   if (::fstat(raw->get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
   TRY_ASSIGN(const Fd out, OpenStoreFile(step_dir, "packz.tmp", O_RDWR | O_CREAT | O_TRUNC));
   Status written = WriteCompressedPack(raw->get(), static_cast<uint64_t>(info.st_size), out.get());
+  const bool durable = sync == FileSync::kPower;
+  if (written.ok() && durable && ::fdatasync(out.get()) != 0)
+    written = Error::FromErrno(errno, "sync compressed pack");
   if (written.ok() && ::renameat(step_dir, "packz.tmp", step_dir, "packz") != 0) {
     written = Error::FromErrno(errno, "rename compressed pack");
   }
@@ -251,6 +254,8 @@ Status CompressPack(int step_dir) {
     ::unlinkat(step_dir, "packz.tmp", 0);
     return written;
   }
+  if (durable && ::fsync(step_dir) != 0)
+    return Error::FromErrno(errno, "sync the folder of a compressed pack");
   ::unlinkat(step_dir, "pack", 0);
   return Ok();
 }

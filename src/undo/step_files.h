@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/fd.h"
+#include "base/io.h"
 #include "base/result.h"
 #include "base/thread_annotations.h"
 #include "undo/object.h"
@@ -90,9 +91,9 @@ Result<uint64_t> ChecksumFile(int fd, uint64_t size);
 // Do both files hold the same `size` bytes?
 Result<bool> SameBytes(int a, int b, uint64_t size);
 
-// Compresses the pack of a closed step: writes `packz`, then removes `pack`. Killed in between, either one is whole.
-// Nothing to do is success.
-Status CompressPack(int step_dir);
+// Compresses the pack of a closed step: writes `packz`, then removes `pack`. Killed in between, either one is whole;
+// with FileSync::kPower also after a power cut. Nothing to do is success.
+Status CompressPack(int step_dir, FileSync sync);
 // After a crash: both forms may exist, then the compressed one is complete.
 void TidyPack(int step_dir);
 

@@ -132,16 +132,22 @@ void StepWriter::NoteMeta(ObjectId object, TouchReason reason, bool names_only) 
   touch.direct = reason == TouchReason::kDirect;
 }
 
+Status StepWriter::Intend(OpSeq seq, const Record& record) {
+  TRY(Append(record));
+  Status durable = MakeDurable();
+  if (!durable.ok()) (void)Settle(seq, ECANCELED);  // nobody is going to do it
+  return durable;
+}
+
 Result<OpSeq> StepWriter::IntendCreate(const NameAt& at, Birth birth, uint32_t mode,
                                        ObjectId object, AnchorId origin) {
   const OpSeq seq = NextSeq();
-  TRY(Append(CreateRecord{.seq = seq,
-                          .at = at,
-                          .birth = birth,
-                          .mode = mode & S_IFMT,
-                          .object = object,
-                          .origin = origin}));
-  TRY(MakeDurable());
+  TRY(Intend(seq, CreateRecord{.seq = seq,
+                               .at = at,
+                               .birth = birth,
+                               .mode = mode & S_IFMT,
+                               .object = object,
+                               .origin = origin}));
   return seq;
 }
 
@@ -162,8 +168,7 @@ Result<OpSeq> StepWriter::IntendRemove(const NameAt& at, const OpenObject& objec
     TRY_ASSIGN(meta, CaptureMetadata(object));
     record.symlink_target = meta.symlink_target;
   }
-  TRY(Append(record));
-  TRY(MakeDurable());
+  TRY(Intend(seq, record));
   return seq;
 }
 
@@ -196,29 +201,28 @@ Result<OpSeq> StepWriter::IntendRename(const NameAt& from, const NameAt& to, Ren
     }
   }
 #endif
-  TRY(Append(record));
-  TRY(MakeDurable());
+  TRY(Intend(seq, record));
   return seq;
 }
 
 Result<OpSeq> StepWriter::IntendReplace(const NameAt& at, ObjectId old_object, ObjectId fresh,
                                         AnchorId anchor, AnchorId origin) {
   const OpSeq seq = NextSeq();
-  TRY(Append(ReplaceRecord{.seq = seq,
-                           .at = at,
-                           .old_object = old_object,
-                           .fresh_object = fresh,
-                           .anchor = anchor,
-                           .returned = origin.value != UINT32_MAX,
-                           .origin = origin}));
-  TRY(MakeDurable());
+  TRY(Intend(seq, ReplaceRecord{.seq = seq,
+                                .at = at,
+                                .old_object = old_object,
+                                .fresh_object = fresh,
+                                .anchor = anchor,
+                                .returned = origin.value != UINT32_MAX,
+                                .origin = origin}));
   return seq;
 }
 
 Status StepWriter::Settle(OpSeq seq, int sys_errno, ObjectId created) {
   if (created != kNoObject && sys_errno == 0) MarkBorn(created);
-  ++settled_;
-  return Append(OutcomeRecord{.seq = seq, .sys_errno = sys_errno, .object = created});
+  TRY(Append(OutcomeRecord{.seq = seq, .sys_errno = sys_errno, .object = created}));
+  ++settled_;  // an outcome that is not on record is judged when the step closes
+  return Ok();
 }
 
 Status StepWriter::MarkUnprotected(std::string_view why) {

@@ -139,6 +139,7 @@ class StepWriter {
   struct Provisional {
     ObjectId object;
     BlobId blob;
+    Keeping keeping;
     uint64_t size;
     std::string path;
   };
@@ -161,6 +162,8 @@ class StepWriter {
   Status CapturePack(const OpenObject& object, std::string_view path);
   Status CaptureBlob(const OpenObject& object, std::string_view path, bool provisional);
   Result<CopyResult> CopyToBlob(const OpenObject& object, BlobId slot);
+  // Only a copy is counted, and nothing on error.
+  Result<CopyResult> FillBlob(const OpenObject& object, int blob);
   Status CheckRestorable(const OpenObject& object, std::string_view path) const;
   Result<Ranges*> RangesOf(const OpenObject& object, std::string_view path);
   Status CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size,
@@ -175,6 +178,10 @@ class StepWriter {
                                 std::string_view path, KeepBy by);
   Status KeepAsContent(const OpenObject& object, std::string_view path);
   Result<Keep> Anchored(const OpenObject& object, AnchorId slot, bool by_rename);
+  // TryReplaceInode's deed, with the fresh inode in `slot`. On error the name has its old inode again, unless that fails too.
+  Result<std::optional<Replacement>> ReplaceBy(AnchorId slot, const Metadata& meta,
+                                               const OpenObject& object, const OpenObject& dir,
+                                               const NameAt& at);
   // A private file in the slot that looks like the object, but for its content.
   Result<OpenObject> MakeFreshInode(AnchorId slot, const Metadata& meta);
 
@@ -183,6 +190,8 @@ class StepWriter {
   void MarkWhole(ObjectId object);
   void MarkBorn(ObjectId object);
   void NoteMeta(ObjectId object, TouchReason reason, bool names_only);
+  // Puts an intent on record. On error it is not there, or as one that failed.
+  Status Intend(OpSeq seq, const Record& record);
   OpSeq NextSeq() { return {next_seq_++}; }
 
   const Place& place_;

@@ -22,6 +22,11 @@
 namespace sandglass::undo {
 namespace {
 
+Error RolledBack(StepId denied) {
+  return Error(Code::kDenied,
+               fmt::format("step {} was denied and has been rolled back", denied.value));
+}
+
 UndoOptions WithDefaults(UndoOptions options, const Clock* clock) {
   if (options.clock == nullptr) options.clock = clock;
   return options;
@@ -102,6 +107,7 @@ void LogCore::SetCurrent(std::unique_ptr<StepWriter> writer) {
 }
 
 std::unique_ptr<StepWriter> LogCore::TakeCurrent() {
+  denied_ = false;
   MutexLock lock(current_mutex_);
   return std::move(current_);
 }
@@ -115,12 +121,18 @@ std::optional<StepId> LogCore::OpenStepId() const {
 Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way) {
   while (true) {
     StepGate::Pass pass = gate_.Enter(way);
-    if (StepWriter* writer = current()) {
+    StepWriter* writer = current();
+    if (writer != nullptr && !denied_) {
       last_activity_ns_ = Now().ns;
       return OpenedStep{std::move(pass), writer};
     }
     pass.Reset();
     LifecycleLock lock(*this);
+    if (denied_) {
+      const StepId id = current()->header().id;
+      TRY(AbortDenied());
+      return RolledBack(id);
+    }
     if (current() == nullptr)
       TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
   }
@@ -163,6 +175,7 @@ JournalHeader LogCore::NewHeader(const StepSpec& spec, StepId id) {
 
 Result<StepId> LogCore::OpenStep(const StepSpec& spec) {
   LifecycleLock lock(*this);
+  if (denied_) TRY(AbortDenied());
   if (StepWriter* writer = current()) {
     if (writer->header().kind != StepKind::kAmbient) {
       return Error(Code::kBusy, fmt::format("step {} is still open", writer->header().id.value));
@@ -195,10 +208,23 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
 Result<std::vector<StepId>> LogCore::CloseStep(std::span<const ObjectRef> live_writers) {
   LifecycleLock lock(*this);
   if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
+  if (denied_) {
+    const StepId id = current()->header().id;
+    TRY(AbortDenied());
+    return RolledBack(id);
+  }
   return CloseLocked(live_writers);
 }
 
 Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live_writers) {
+  if (denied_) {
+    const JournalHeader& header = current()->header();
+    const StepId id = header.id;
+    const bool ambient = header.kind == StepKind::kAmbient;
+    TRY(AbortDenied());
+    if (ambient) return std::vector<StepId>();  // nobody waits for that one
+    return RolledBack(id);
+  }
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
   TRY(EnsureSettled());  // an abort that failed half-way: the step closes as it was, or not at all
   StepWriter& writer = *current();
@@ -530,8 +556,16 @@ bool LogCore::IsFrozen(StepWriter& writer, const OpenObject& object) {
 Status LogCore::Deny(StepId step) {
   LifecycleLock lock(*this);
   if (current() == nullptr || current()->header().id != step) return Ok();
-  TRY(AbortLocked());
-  return Ok();
+  denied_ = true;
+  return AbortDenied();
+}
+
+Status LogCore::AbortDenied() {
+  const StepId id = current()->header().id;
+  const auto aborted = AbortLocked();
+  if (aborted.ok()) return Ok();
+  return Error(Code::kDenied, fmt::format("step {} was denied and could not be rolled back yet: {}",
+                                          id.value, aborted.error().message()));
 }
 
 Result<std::vector<HistoryEntry>> LogCore::History() {

@@ -1,10 +1,12 @@
 // How content is kept: each strategy where its condition holds, and a fallback that is as exact where it does not.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/fs.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -423,6 +425,61 @@ TEST_F(UndoCapture, AWriteThatKeepsSizeAndMtimeIsNoticed) {
   ExpectTree(before_);
 }
 
+// A file that the file system does not clone although it clones others.
+class UndoNocow : public UndoCapture {
+ protected:
+  static constexpr uint64_t kSize = 2 * kMiB;
+
+  void SetUp() override {
+    workspace().WriteFile("nocow.bin", "");
+    if (TreeBuilder(workspace().project()).AddFlags("nocow.bin", FS_NOCOW_FL) != 0)
+      GTEST_SKIP() << "nocow: not supported by " << Here();
+    workspace().WriteFile("nocow.bin", Noise(kSize, 3));
+    UndoCapture::SetUp();
+  }
+  void WriteUnseen() {
+    Result<Fd> file = ops().OpenFile("nocow.bin", O_RDWR, WriteVisibility::kUnseen);
+    ASSERT_OK(file);
+    EXPECT_EQ(::pwrite(file->get(), "x", 1, kMiB), 1);
+  }
+};
+
+TEST_F(UndoNocow, ACopyInsteadOfACloneIsCounted) {
+  const StepId step = InStep([&] { WriteUnseen(); });
+  EXPECT_EQ(InfoOf(step).copied_bytes, kSize);
+  RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoNocow, ACopyInsteadOfACloneThatIsDroppedIsNotCounted) {
+  const StepId step =
+      InStep([&] { EXPECT_OK(ops().OpenFile("nocow.bin", O_RDWR, WriteVisibility::kUnseen)); });
+  EXPECT_EQ(InfoOf(step).copied_bytes, 0u);
+}
+
+TEST_F(UndoNocow, ACopyInsteadOfACloneIsLimited) {
+  options_.limits.max_step_copied_bytes = kMiB;
+  options_.on_oversize = OversizePolicy::kRefuse;
+  OpenLog();
+  InStep([&] {
+    EXPECT_CODE(ops().OpenFile("nocow.bin", O_RDWR, WriteVisibility::kUnseen), Code::kLimit);
+  });
+  ExpectTree(before_);
+}
+
+TEST_F(UndoNocow, AFileThatIsTooLargeToBeCopiedForItsWriterStaysBusy) {
+  ASSERT_OK(log().OpenStep({}));
+  Fd daemon = Must(ops().OpenFile("nocow.bin", O_RDWR, WriteVisibility::kUnseen));
+  ASSERT_EQ(::ftruncate(daemon.get(), 300 << 20), 0);
+  const ObjectRef live[] = {{daemon.get(), "nocow.bin"}};
+  EXPECT_OK(log().CloseStep(live));
+  EXPECT_THAT(FilesBelow(workspace().store() + "/shadows"), IsEmpty());
+  EXPECT_CODE(log().Rollback(1), Code::kBusy);
+  daemon.Reset();
+  RollBack();
+  ExpectTree(before_);
+}
+
 // Live writers: descriptors that outlive the step they were given out in.
 
 class UndoLiveWriter : public UndoCapture, public ::testing::WithParamInterface<const char*> {
@@ -513,6 +570,22 @@ TEST_P(UndoLiveWriter, AFileThatGrewTooLargeToBeWatchedStaysBusy) {
   daemon.Reset();
   EXPECT_CODE(log().Rollback(1), Code::kConflict);
   RollBack(2, Force::kYes);
+  ExpectTree(before_);
+}
+
+TEST_P(UndoLiveWriter, AFileThatCannotBeWatchedStaysBusyAndLeavesNoCopy) {
+  const std::string shadows = workspace().store() + "/shadows";
+  // No note can be written there, whether or not the folder is there already.
+  ASSERT_TRUE(::mkdir(shadows.c_str(), 0700) == 0 || errno == EEXIST);
+  MustCall(::mkdir((shadows + "/0.note").c_str(), 0700), "mkdir");
+  Fd daemon = StartDaemon();
+  EXPECT_THAT(FilesBelow(shadows), IsEmpty());
+  Result<RewindReport> plan = log().PlanRollback(1);
+  ASSERT_OK(plan);
+  EXPECT_TRUE(HasConflict(plan->conflicts, ConflictKind::kBusy, GetParam()));
+  EXPECT_CODE(log().Rollback(1), Code::kBusy);
+  daemon.Reset();
+  RollBack();
   ExpectTree(before_);
 }
 

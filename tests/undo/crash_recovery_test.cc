@@ -139,6 +139,28 @@ TEST_F(UndoRecoveryLiveWriter, QuietOnesLeaveNothing) {
   EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
+// The step's own copy was dropped because nothing had changed until it closed; that it was not promoted is what makes it interrupted.
+TEST_F(UndoRecoveryLiveWriter, WhatItWroteAfterTheStepsOwnCopyWasDroppedIsTakenBack) {
+  const std::string content = Noise(2 << 20), obstacle = workspace().store() + "/steps/1";
+  workspace().WriteFile("big.bin", content);
+  RunUntilDeath([&] {
+    OpenLog();
+    ASSERT_OK(log().OpenStep({.label = "start a server"}));
+    const Fd server = test::Must(ops().OpenFile("big.bin", O_RDWR, WriteVisibility::kUnseen));
+    MustCall(::mkdir(obstacle.c_str(), 0700), "mkdir");
+    MustCall(::mkdir((obstacle + "/inside").c_str(), 0700), "mkdir");
+    const ObjectRef live[] = {{server.get(), "big.bin"}};
+    ASSERT_FALSE(log().CloseStep(live).ok());
+    ASSERT_EQ(::pwrite(server.get(), "late", 4, 0), 4);
+    DieNow();
+  });
+  MustCall(::rmdir((obstacle + "/inside").c_str()), "rmdir");
+  MustCall(::rmdir(obstacle.c_str()), "rmdir");
+  OpenLog();
+  EXPECT_TRUE(log().recovery().recovered);
+  EXPECT_TRUE(Content("big.bin") == content);
+}
+
 TEST_F(UndoRecovery, TheModeThatAPersonGaveAFolderAfterTheCrashIsKept) {
   test::SmallTree(workspace().project());
   CrashInStep([&] { EXPECT_OK(ops().WriteNew("src/new.rs", "x")); });

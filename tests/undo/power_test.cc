@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
 
 namespace {
@@ -16,11 +18,12 @@ namespace {
 struct Watch {
   bool on = false;
   bool fail_syncfs = false;
-  std::string fail_fsync_of;
+  std::string fail_fsync_of, fail_fdatasync_of;
+  std::string die_after_unlink_in;
   std::vector<std::string> calls;
 };
 
-// One thread: the logs here have neither housekeeper nor heart.
+// The logs here have no heart, and a housekeeper only where a test waits for it.
 Watch& TheWatch() {
   static Watch watch;
   return watch;
@@ -35,6 +38,8 @@ std::string NameOf(int fd) {
 }
 
 void Note(std::string call) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   if (TheWatch().on) TheWatch().calls.push_back(std::move(call));
 }
 
@@ -58,12 +63,20 @@ int fsync(int fd) {
   return static_cast<int>(::syscall(SYS_fsync, fd));
 }
 int fdatasync(int fd) {
-  Note("fdatasync " + NameOf(fd));
+  const std::string name = NameOf(fd);
+  Note("fdatasync " + name);
+  if (name == TheWatch().fail_fdatasync_of) return Refuse();
   return static_cast<int>(::syscall(SYS_fdatasync, fd));
 }
 int renameat(int from_dir, const char* from, int to_dir, const char* to) noexcept {
   Note(fmt::format("rename {}/{} {}", NameOf(from_dir), from, NameOf(to_dir)));
   return static_cast<int>(::syscall(SYS_renameat2, from_dir, from, to_dir, to, 0));
+}
+int unlinkat(int dir, const char* name, int flags) noexcept {
+  Note(fmt::format("unlink {}/{}", NameOf(dir), name));
+  const auto result = static_cast<int>(::syscall(SYS_unlinkat, dir, name, flags));
+  if (NameOf(dir) == TheWatch().die_after_unlink_in) sandglass::undo::DieNow();
+  return result;
 }
 }
 
@@ -165,6 +178,64 @@ TEST_F(UndoPower, WhatARollbackTookBackStaysUntilTheRollbackIsOnDisk) {
   TheWatch().fail_fsync_of = "";
   RedoSteps();
   RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, ACompressedPackIsOnDiskBeforeTheRawOneIsDropped) {
+  options_.compression = Compression::kBackground;
+  OpenLog();
+  log().WaitForBackground();
+  Watching([&] {
+    InStep([&] { Change(); });
+    log().WaitForBackground();
+  });
+  ExpectInOrder({"fdatasync packz.tmp", "rename 1/packz.tmp 1", "fsync 1", "unlink 1/pack"});
+  RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, ARawPackStaysUntilTheCompressedOneIsOnDisk) {
+  options_.compression = Compression::kBackground;
+  OpenLog();
+  log().WaitForBackground();
+  TheWatch().fail_fsync_of = "1";
+  Watching([&] {
+    InStep([&] { Change(); });
+    log().WaitForBackground();
+  });
+  EXPECT_THAT(TheWatch().calls, Not(Contains("unlink 1/pack")));
+  TheWatch().fail_fsync_of = "";
+  RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, ARemovalThatCannotReachTheJournalKeepsNothing) {
+  const StepId step = InStep([&] {
+    TheWatch().fail_fdatasync_of = "journal";
+    EXPECT_FALSE(ops().Unlink("medium.txt").ok());
+    EXPECT_FALSE(ops().Rename("small.txt", "medium.txt").ok());
+    TheWatch().fail_fdatasync_of = "";
+    EXPECT_THAT(FilesBelow(OpenStepFolder(workspace()) + "/anchors"), IsEmpty());
+  });
+  EXPECT_THAT(ChangeLines(step), IsEmpty());
+  EXPECT_EQ(InfoOf(step).retained_bytes, 0u);
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, AFailedRemovalIsOnRecordBeforeItsAnchorGoes) {
+  CloseLog();
+  RunUntilDeath([&] {
+    OpenLog();
+    ASSERT_OK(log().OpenStep({}));
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    Result<Ticket> ticket = log().interceptor().BeginRemove({{ops().root_fd(), ""}, "medium.txt"});
+    ASSERT_OK(ticket);
+    TheWatch().die_after_unlink_in = "anchors";
+    (void)ticket->Commit(Outcome::Failed(EIO));
+  });
+  OpenLog();
+  EXPECT_TRUE(log().recovery().recovered);
+  EXPECT_THAT(Lines(log().recovery().rewind.conflicts), IsEmpty());
   ExpectTree(before_);
 }
 

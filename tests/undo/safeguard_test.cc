@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
@@ -103,6 +104,34 @@ TEST_F(UndoSafeguard, SG_03_DeniedTheWholeStepIsRolledBack) {
   EXPECT_OK(ops().Rename("level1/level2/level3", "moved"));
   EXPECT_EQ(DeleteFiles(25), 9);
   EXPECT_CODE(last_, Code::kDenied);
+  ExpectStepUndoneAndGone(before);
+  EXPECT_OK(log().OpenStep({.label = "the next command"}));
+}
+
+// A file where the rollback needs a folder keeps it from happening.
+TEST_F(UndoSafeguard, SG_03_ADeniedStepThatCannotBeRolledBackGoesNoFurther) {
+  const std::string obstacle = workspace().store() + "/wal/rewind";
+  ScriptedHandler handler(Decision::kDeny, [&](const SafeguardQuestion&) {
+    EXPECT_EQ(::close(::open(obstacle.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
+  });
+  options_.safeguard_handler = &handler;
+  options_.safeguards.delete_count = 3;
+  StartWith(test::DeepTree);
+  const TreeSnapshot before = Snapshot();
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_EQ(DeleteFiles(10), 2);
+  EXPECT_CODE(last_, Code::kDenied);
+  EXPECT_THAT(last_.error().message(), ::testing::HasSubstr("could not be rolled back"));
+
+  EXPECT_CODE(ops().WriteNew("new.txt", "x"), Code::kDenied);
+  EXPECT_FALSE(workspace().Exists("new.txt"));
+  EXPECT_CODE(ops().Unlink(FileName(5)), Code::kDenied);
+  EXPECT_CODE(log().CloseStep(), Code::kDenied);
+  EXPECT_THAT(Steps(), IsEmpty());
+  EXPECT_THAT(handler.questions(), SizeIs(1));
+
+  ASSERT_EQ(::unlink(obstacle.c_str()), 0);
+  EXPECT_CODE(ops().WriteNew("new.txt", "x"), Code::kDenied) << "it was meant for that step";
   ExpectStepUndoneAndGone(before);
   EXPECT_OK(log().OpenStep({.label = "the next command"}));
 }

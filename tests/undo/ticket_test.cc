@@ -1,13 +1,34 @@
 // Tickets that do not end in order (failed, cancelled, dropped), and objects that come without a path.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 #include "base/io.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+
+namespace {
+
+// Takes the place of the call in this program: folders may refuse to have their times set.
+bool& FoldersRefuseTimes() {
+  static bool refuse = false;
+  return refuse;
+}
+
+}  // namespace
+
+extern "C" int utimensat(int dir, const char* path, const timespec times[2], int flags) noexcept {
+  struct stat info{};
+  if (FoldersRefuseTimes() && ::fstatat(dir, path, &info, 0) == 0 && S_ISDIR(info.st_mode)) {
+    errno = EPERM;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_utimensat, dir, path, times, flags));
+}
 
 namespace sandglass::undo {
 namespace {
@@ -123,6 +144,46 @@ TEST_F(UndoTicket, AFailedTruncationLeavesTheContent) {
   });
   ExpectTree(before);
   EXPECT_THAT(ChangeLines(step), IsEmpty());
+}
+
+TEST_F(UndoTicket, ARefusedTruncationLeavesTheContent) {
+  const std::string content = Noise(2 << 20);
+  workspace().WriteFile("big.bin", content);
+  OpenLog();
+  if (!log().abilities().exchange || !log().abilities().leases)
+    GTEST_SKIP() << "exchange, lease: not supported by " << FileSystemName(workspace().project());
+  const StepId step = InStep([&] {
+    FoldersRefuseTimes() = true;
+    EXPECT_FALSE(ops().TruncateTo("big.bin", 0).ok());
+    FoldersRefuseTimes() = false;
+    EXPECT_EQ(Content("big.bin"), content);
+    EXPECT_THAT(FilesBelow(OpenStepFolder(workspace()) + "/anchors"), IsEmpty());
+  });
+  EXPECT_EQ(Content("big.bin"), content);
+  EXPECT_THAT(ChangeLines(step), IsEmpty());
+}
+
+// Its times are not the user's to set, so names in it must not move for a truncation.
+TEST_F(UndoTicket, ABigFileInAnothersFolderIsTruncatedAndComesBack) {
+  if (!RunningAsRoot()) GTEST_SKIP() << "foreign owners: need root";
+  const std::string content = Noise(2 << 20);
+  TreeBuilder(workspace().project()).Dir("shared");
+  workspace().WriteFile("shared/big.bin", content);
+  GiveToOrdinaryUser(workspace());
+  const std::string folder = workspace().Path("shared");
+  ASSERT_EQ(::chown(folder.c_str(), 0, kOrdinaryUid), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0775), 0);
+  test::AgeTree(workspace().project());
+  const TreeSnapshot before = Snapshot();
+  RunForked(
+      [&] {
+        OpenLog();
+        InStep([&] { EXPECT_OK(ops().TruncateTo("shared/big.bin", 0)); });
+        EXPECT_EQ(Content("shared/big.bin"), "");
+        RollBack();
+      },
+      Who::kOrdinaryUser);
+  ExpectTree(before);
 }
 
 TEST_F(UndoTicket, AnOperationWhoseTicketWasDroppedIsStillTakenBack) {
