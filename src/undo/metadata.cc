@@ -77,7 +77,7 @@ Result<std::string> ReadTarget(const OpenObject& object) {
   return target;
 }
 
-// FS_IOC_GETFLAGS needs a descriptor that is not O_PATH; special files have no flags worth keeping.
+// FS_IOC_GETFLAGS needs a descriptor that is not O_PATH, which symlinks and special files have none of.
 Fd OpenForFlags(const OpenObject& object) {
   if (!object.stat.IsRegular() && !object.stat.IsDirectory()) return Fd();
   return Fd(::open(ProcPath(object.fd.get()).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -86,8 +86,8 @@ Fd OpenForFlags(const OpenObject& object) {
 Result<uint32_t> FlagsOf(const OpenObject& object) {
   if (object.readable) return ReadFlags(object.fd.get());
   Fd fd = OpenForFlags(object);
-  if (!fd.valid()) return 0u;
-  return ReadFlags(fd.get());
+  if (fd.valid()) return ReadFlags(fd.get());
+  return object.stat.nodump ? uint32_t{FS_NODUMP_FL} : 0u;
 }
 
 Status ApplyOwner(const OpenObject& object, const FileStat& now, const Metadata& want) {

@@ -40,6 +40,7 @@ FileStat FromStatx(const struct statx& raw) {
           .ino = raw.stx_ino,
           .mount = raw.stx_mnt_id,
           .locked = (raw.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0,
+          .nodump = (raw.stx_attributes & STATX_ATTR_NODUMP) != 0,
           .encrypted = (raw.stx_attributes & STATX_ATTR_ENCRYPTED) != 0};
 }
 

@@ -34,6 +34,7 @@ struct FileStat {
   uint64_t ino = 0;
   uint64_t mount = 0;
   bool locked = false;     // immutable or append-only
+  bool nodump = false;     // the only flag that a symlink or a special file inherits and shows
   bool encrypted = false;  // fscrypt
 
   bool IsDirectory() const { return S_ISDIR(mode); }

@@ -21,24 +21,24 @@ namespace {
 
 constexpr uint64_t kMaxRestoreBytes = 4ull << 30;
 
-// New objects inherit flags from their folder, and from a symlink or a special file nobody can take them again: so the folder
-// has none for that moment.
-class FlaglessFolder {
+// New objects inherit flags from their folder, and to a symlink or a special file nobody can give them later, nor take them: so the
+// folder has theirs for that moment.
+class FlagsOfFolder {
  public:
-  explicit FlaglessFolder(int dir_fd)
+  FlagsOfFolder(int dir_fd, uint32_t meanwhile)
       : fd_(::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    auto flags = fd_.valid() ? ReadFlags(fd_.get()) : Result<uint32_t>(0u);
-    if (flags.ok() && *flags != 0 && WriteFlags(fd_.get(), 0).ok()) flags_ = *flags;
+    const auto flags = fd_.valid() ? ReadFlags(fd_.get()) : Result<uint32_t>(meanwhile);
+    if (flags.ok() && *flags != meanwhile && WriteFlags(fd_.get(), meanwhile).ok()) flags_ = *flags;
   }
-  ~FlaglessFolder() {
-    if (flags_ != 0) (void)WriteFlags(fd_.get(), flags_);
+  ~FlagsOfFolder() {
+    if (flags_) (void)WriteFlags(fd_.get(), *flags_);
   }
-  FlaglessFolder(const FlaglessFolder&) = delete;
-  FlaglessFolder& operator=(const FlaglessFolder&) = delete;
+  FlagsOfFolder(const FlagsOfFolder&) = delete;
+  FlagsOfFolder& operator=(const FlagsOfFolder&) = delete;
 
  private:
   Fd fd_;
-  uint32_t flags_ = 0;
+  std::optional<uint32_t> flags_;  // to be put back
 };
 
 NodeType TypeOf(uint32_t mode) {
@@ -221,8 +221,8 @@ class Restorer {
     const uint32_t mode = want.meta.mode;
     return Do(interceptor_.BeginCreate(Here(), TypeOf(mode)), path, [&]() -> int {
       if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
-      std::optional<FlaglessFolder> flagless;
-      if (!S_ISREG(mode)) flagless.emplace(dir_.get());
+      std::optional<FlagsOfFolder> flags;
+      if (!S_ISREG(mode)) flags.emplace(dir_.get(), want.meta.flags & ~kBlockingFlags);
       if (S_ISLNK(mode))
         return ::symlinkat(want.meta.symlink_target.c_str(), dir_.get(), name_.c_str());
       return ::mknodat(dir_.get(), name_.c_str(), (mode & S_IFMT) | 0600, want.meta.rdev);
