@@ -37,7 +37,6 @@ struct TicketState {
   std::optional<StepWriter::Replacement> replacement;
   std::optional<OpenObject> replaced_in;
   bool performed = false;
-  bool replaced = false;
   bool folder_rename = false;
   LogCore* log = nullptr;
 
@@ -295,7 +294,6 @@ Result<bool> Attempt::ReplaceInode(const OpenObject& object, const std::string& 
   TRY_ASSIGN(state_->replacement,
              writer().TryReplaceInode(object, parent, {parent.id, ParentOf(path), BaseName(path)}));
   if (!state_->replacement) return false;
-  state_->replaced = true;
   state_->replaced_in = std::move(parent);
   state_->kept_name = std::string(BaseName(path));
   return true;
@@ -473,7 +471,10 @@ Ticket& Ticket::operator=(Ticket&& other) noexcept {
 Ticket::~Ticket() { Cancel(); }
 
 bool Ticket::performed() const { return state_ != nullptr && state_->performed; }
-bool Ticket::replaced() const { return state_ != nullptr && state_->replaced; }
+int Ticket::fresh_fd() const {
+  if (state_ == nullptr || !state_->replacement) return -1;
+  return state_->replacement->fresh_fd.get();
+}
 
 Status Ticket::Commit(Outcome outcome) {
   if (state_ == nullptr) return Ok();
@@ -510,7 +511,7 @@ Status Ticket::Commit(Outcome outcome) {
 // when the step closes decides. An anchor made by linking stays: it may be needed.
 void Ticket::Cancel() {
   if (state_ != nullptr && state_->writer != nullptr &&
-      (state_->keep.by_rename || state_->replaced))
+      (state_->keep.by_rename || state_->replacement))
     (void)state_->GiveBack();  // what could not be given back is on record, and undo has it
   state_.reset();
 }

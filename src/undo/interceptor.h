@@ -89,8 +89,10 @@ class Ticket {
 
   // The interceptor did the operation itself (it had to move the object to keep it): the bridge must not.
   bool performed() const;
-  // The name has a new inode now (the old one is kept): descriptors opened before Begin are of the old one.
-  bool replaced() const;
+  // The name has a new inode now (the old one is kept): descriptors opened before Begin are of the old one. This is one of the new inode,
+  // to be opened anew through /proc; the name itself may be another one than the caller knows. -1: nothing of that.
+  int fresh_fd() const;
+  bool replaced() const { return fresh_fd() >= 0; }
   // kIo and the like: the outcome could not be recorded; the operation stands and is judged by what is on disk.
   Status Commit(Outcome outcome);
   void Cancel();

@@ -454,11 +454,17 @@ Result<PastState> PastReader::LookAt(const std::string& path) const {
   return Find(path, std::nullopt);
 }
 
+// Nothing has such a path, for example because a file or a symlink has the name of its folder.
+static bool IsNothing(const Error& error) {
+  return error.code() == Code::kNotFound || error.sys_errno() == ENOTDIR ||
+         error.sys_errno() == ELOOP;
+}
+
 Result<std::optional<OpenObject>> PastReader::SourceOf(const Fate& fate) const {
   using Nothing = std::optional<OpenObject>;
   if (fate.end.kind == NameTrail::End::Kind::kHere) {
     auto fd = OpenBeneath(place_->root.get(), fate.end.path, O_PATH | O_NOFOLLOW);
-    if (!fd.ok() && fd.error().code() == Code::kNotFound) return Nothing();
+    if (!fd.ok() && IsNothing(fd.error())) return Nothing();
     if (!fd.ok()) return fd.error();
     TRY_ASSIGN(OpenObject here, OpenObjectFd(place_->identifier, fd->get()));
     if (fate.object != kNoObject && fate.object != here.id) return Nothing();

@@ -187,7 +187,7 @@ Result<std::optional<StepWriter::Replacement>> StepWriter::ReplaceBy(AnchorId sl
   retained_ += retained;
   ++place_.stats.inode_move;
   TRY(done);  // it stays exchanged: undo gives the content back
-  return Nothing(Replacement{seq, slot, object.id, fresh.id, retained});
+  return Nothing(Replacement{seq, slot, object.id, fresh.id, retained, std::move(fresh.fd)});
 }
 
 Result<OpenObject> StepWriter::MakeFreshInode(AnchorId slot, const Metadata& meta) {

@@ -84,6 +84,7 @@ class StepWriter {
     AnchorId anchor;
     ObjectId old_object, fresh;
     uint64_t retained = 0;
+    Fd fresh_fd;
   };
   Result<std::optional<Replacement>> TryReplaceInode(const OpenObject& object,
                                                      const OpenObject& dir, const NameAt& at);

@@ -242,8 +242,8 @@ Status ProjectOps::LinkOpenFile(int fd, std::string_view to) {
 // name.
 Result<Fd> ProjectOps::OpenHeld(const Ticket& ticket, const Fd& object, std::string_view path,
                                 int flags) const {
-  if (ticket.replaced()) return OpenBeneath(root_.get(), path, flags | O_NOFOLLOW);
-  Fd file(open(ProcPath(object.get()).c_str(), flags | O_CLOEXEC));
+  const int held = ticket.replaced() ? ticket.fresh_fd() : object.get();
+  Fd file(open(ProcPath(held).c_str(), flags | O_CLOEXEC));
   if (!file.valid()) return SystemError(errno, "open", path);
   return file;
 }
@@ -273,7 +273,7 @@ Status ProjectOps::ChangeContent(std::string_view path, int open_flags, ContentC
   TRY_ASSIGN(Fd file, OpenFile(path, open_flags, WriteVisibility::kAnnounced));
   TRY_ASSIGN(Ticket ticket, interceptor_.BeginContent({file.get(), path}, change));
   if (ticket.replaced() && !ticket.performed()) {
-    Result<Fd> fresh = OpenBeneath(root_.get(), path, open_flags | O_NOFOLLOW);
+    Result<Fd> fresh = OpenHeld(ticket, file, path, open_flags);
     if (!fresh.ok()) {
       TRY(ticket.Commit(Outcome::Failed(fresh.error().sys_errno())));
       return fresh.error();
@@ -368,7 +368,7 @@ Status ProjectOps::ChangeInode(std::string_view path,
   TRY_ASSIGN(Fd object, OpenObject(path));
   TRY_ASSIGN(Ticket ticket, (interceptor_.*begin)({object.get(), path}));
   if (ticket.replaced() && !ticket.performed()) {
-    TRY_ASSIGN(object, OpenObject(path));
+    TRY_ASSIGN(object, OpenHeld(ticket, object, path, O_PATH));
   }
   return Complete(ticket, what, path, [&] { return call(object.get()); });
 }

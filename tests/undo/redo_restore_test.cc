@@ -993,5 +993,16 @@ TEST_F(UndoShow, AReaderOfNoStoreSaysSo) {
       Code::kNotFound);
 }
 
+TEST_F(UndoRestore, APathBelowWhatWasASymlinkThenWasNothing) {
+  InStep([&] { EXPECT_OK(ops().Symlink("src", "link")); });
+  const StepId moved = InStep([&] {
+    EXPECT_OK(ops().Rename("link", "src/link"));
+    EXPECT_OK(ops().Rename("src", "link"));
+  });
+  workspace().WriteFile("link/new.txt", "a person's");
+  EXPECT_OK(log().Restore(moved, std::vector<std::string>{"link/main.rs"}));
+  EXPECT_EQ(Content("link/new.txt"), "a person's");
+}
+
 }  // namespace
 }  // namespace sandglass::undo
