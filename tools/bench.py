@@ -27,11 +27,20 @@ def read_manifest():
     return [line.split("|")[:2] for line in lines if line.strip()]
 
 
-def run_one(name, path, place, gtest_filter):
+# ext4 gives no inode away that was freed within the last minute, and looks at each of these for every file
+# that it creates: creating comes before all that deletes, in a process of its own.
+FIRST = "create_10000_files"
+
+
+def runs(chosen):
+    """Filters of the processes, in order."""
+    return [chosen] if chosen else [FIRST, "-" + FIRST]
+
+
+def run_one(name, path, place, chosen):
     report = OUT / f"{name}.json"
-    command = [path, f"--benchmark_out={report}", "--benchmark_out_format=json", "--benchmark_counters_tabular=true"]
-    if gtest_filter:
-        command.append(f"--benchmark_filter={gtest_filter}")
+    command = [path, f"--benchmark_out={report}", "--benchmark_out_format=json", "--benchmark_counters_tabular=true",
+               f"--benchmark_filter={chosen}"]
     env = dict(os.environ, SANDGLASS_TEST_DIR=str(place.path), SANDGLASS_TEST_FS=place.name)
     print(f"== {name} on {place.name}", flush=True)
     done = subprocess.run(command, cwd=ROOT, env=env, check=False)
@@ -69,11 +78,12 @@ def main():
         if place.path is None:
             sys.exit(f"bench: no ext4: {place.reason}")
         for name, path in read_manifest():
-            code, report = run_one(name, path, place, options.filter)
-            if code != 0:
-                failed.append(name)
-            elif report.exists() and report.stat().st_size:
-                lines += ratio_lines(json.loads(report.read_text(encoding="utf-8")))
+            for chosen in runs(options.filter):
+                code, report = run_one(name, path, place, chosen)
+                if code != 0:
+                    failed.append(name)
+                elif report.exists() and report.stat().st_size:
+                    lines += ratio_lines(json.loads(report.read_text(encoding="utf-8")))
     if lines and not options.filter:
         (OUT / "ratios.json").write_text(json.dumps({"lines": lines}, indent=2) + "\n", encoding="utf-8")
     for name in failed:
