@@ -18,14 +18,6 @@ bool IsRunning(const Place& place, const std::string& path) {
   return !fd.ok() && fd.error().sys_errno() == ETXTBSY;
 }
 
-bool WroteTo(const ObjectsTable& objects, const StepView& view, ObjectId object) {
-  bool wrote = false;
-  view.journal().ForEachOf<ContentRecord>([&](const ContentRecord& r, size_t) {
-    wrote = wrote || (!view.IsDropped(r) && objects.Current(r.object) == object);
-  });
-  return wrote;
-}
-
 }  // namespace
 
 NamesInProject NamesOf(const Place& place, ObjectId object, const FileStat& stat,
@@ -39,15 +31,24 @@ NamesInProject NamesOf(const Place& place, ObjectId object, const FileStat& stat
   return names;
 }
 
-std::optional<Conflict> CheckRunning(const Place& place, const ObjectsTable& objects,
-                                     const StepView& view, const std::string& path,
-                                     const std::string& now, const Found& found) {
-  const bool replaceable = place.abilities.exchange;
+bool RunningPrograms::IsWritten(ObjectId object) {
+  if (!written_) {
+    written_.emplace();
+    view_.journal().ForEachOf<ContentRecord>([&](const ContentRecord& r, size_t) {
+      if (!view_.IsDropped(r)) written_->insert(objects_.Current(r.object));
+    });
+  }
+  return written_->contains(object);
+}
+
+std::optional<Conflict> RunningPrograms::Check(const std::string& path, const std::string& now,
+                                               const Found& found) {
+  const bool replaceable = place_.abilities.exchange;
   if (!found.stat.IsRegular() || (found.stat.mode & kAnyExecute) == 0) return std::nullopt;
   // Trying to open it for writing is the only way to find out, so it is tried only where the answer matters.
   if (replaceable && found.stat.nlink == 1) return std::nullopt;
-  if (!WroteTo(objects, view, found.id) || !IsRunning(place, now)) return std::nullopt;
-  if (replaceable && NamesOf(place, found.id, found.stat, now).all) return std::nullopt;
+  if (!IsWritten(found.id) || !IsRunning(place_, now)) return std::nullopt;
+  if (replaceable && NamesOf(place_, found.id, found.stat, now).all) return std::nullopt;
   return Conflict{ConflictKind::kBusy, path,
                   replaceable ? "is a running program with names that are not in the project"
                               : "is a running program"};

@@ -1,9 +1,10 @@
 // Running programs: the kernel lets nobody write to one (ETXTBSY). A rewind gives its names a fresh inode instead, which is exact only if
-// all of them are in the project. Free functions; any thread.
+// all of them are in the project. One thread.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "undo/looker.h"
@@ -22,9 +23,22 @@ struct NamesInProject {
 NamesInProject NamesOf(const Place& place, ObjectId object, const FileStat& stat,
                        const std::string& path);
 
-// Would taking the step back have to write to the object at `now`, which had `path`, while it runs and no fresh inode can take its place?
-std::optional<Conflict> CheckRunning(const Place& place, const ObjectsTable& objects,
-                                     const StepView& view, const std::string& path,
-                                     const std::string& now, const Found& found);
+// Finds what taking a step back would have to write to while it runs, where no fresh inode can take its place.
+class RunningPrograms {
+ public:
+  RunningPrograms(const Place& place, const ObjectsTable& objects, const StepView& view)
+      : place_(place), objects_(objects), view_(view) {}
+  // Of the object at `now`, which had `path`.
+  std::optional<Conflict> Check(const std::string& path, const std::string& now,
+                                const Found& found);
+
+ private:
+  bool IsWritten(ObjectId object);
+
+  const Place& place_;
+  const ObjectsTable& objects_;
+  const StepView& view_;
+  std::optional<std::unordered_set<ObjectId>> written_;  // by the step; when first asked
+};
 
 }  // namespace sandglass::undo

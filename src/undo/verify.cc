@@ -196,6 +196,7 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
 #endif
   Looker looker(place);
   QuietFolders quiet(objects, place);
+  RunningPrograms running(place, objects, view);
   for (const auto& [path, expected] : view.expected().map()) {
     if (later == nullptr && expected.object == kNoObject && quiet.Has(ParentOf(path), view))
       continue;
@@ -210,8 +211,7 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
     auto conflict = CompareName(objects, view, path, expected, object);
     if (!conflict && found && expected.object != kNoObject)
       conflict = CompareState(objects, view, shadows, path, expected, *found);
-    if (!conflict && found && expected.changed)
-      conflict = CheckRunning(place, objects, view, path, end.path, *found);
+    if (!conflict && found && expected.changed) conflict = running.Check(path, end.path, *found);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
   if (!view.has_changed_objects()) return conflicts;
