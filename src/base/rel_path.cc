@@ -37,6 +37,22 @@ Result<std::string> NormalizeRelPath(std::string_view raw) {
   return normal;
 }
 
+bool IsName(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.size() <= kMaxNameBytes &&
+         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+}
+
+bool IsNormalRelPath(std::string_view path) {
+  while (!path.empty()) {
+    const size_t slash = path.find('/');
+    if (!IsName(path.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+    if (path.empty()) return false;  // a trailing slash
+  }
+  return true;
+}
+
 std::string JoinPath(std::string_view dir, std::string_view name) {
   std::string joined;
   joined.reserve(dir.size() + 1 + name.size());

@@ -23,6 +23,11 @@ inline constexpr size_t kMaxNameBytes = 255;  // NAME_MAX of every file system t
 // kInvalid: holds a NUL byte, or a component of more than kMaxNameBytes.
 Result<std::string> NormalizeRelPath(std::string_view raw);
 
+// Is it one component that names something: not empty, not `.` or `..`, no slash, no NUL, not too long?
+bool IsName(std::string_view name);
+// Is it in the normal form?
+bool IsNormalRelPath(std::string_view path);
+
 // The functions below expect normalised paths; the views that they return point into their
 // argument.
 

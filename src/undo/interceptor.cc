@@ -85,6 +85,16 @@ Error Frozen() {
       ESTALE);
 }
 
+// A name with a slash or `..` would lead somewhere else, out of the project perhaps, now and when the step is taken back.
+Status CheckName(const NameRef& at) {
+  if (IsName(at.name) && IsNormalRelPath(at.dir.path)) return Ok();
+  return Error(Code::kInvalid,
+               fmt::format("'{}' in '{}' is no name in a folder of the project: it must be one "
+                           "component, and the folder a path from the project's root",
+                           at.name, at.dir.path),
+               EINVAL);
+}
+
 // Why an attempt was dropped and is to be made again.
 struct Again {
   std::optional<SafeguardQuestion> question;
@@ -519,6 +529,7 @@ void Ticket::Cancel() {
 // --- Names.
 
 Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
+  TRY(CheckName(at));
   const uint32_t mode = FileTypeBits(type);
   if (log_.Ignores(JoinPath(at.dir.path, at.name), mode)) return Unrecorded();
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
@@ -539,6 +550,7 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
 }
 
 Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
+  TRY(CheckName(at));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
     Attempt attempt(log_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
@@ -570,6 +582,7 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
 }
 
 Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
+  TRY(CheckName(at));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
     Attempt attempt(log_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
@@ -595,6 +608,8 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
 }
 
 Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, RenameMode mode) {
+  TRY(CheckName(from));
+  TRY(CheckName(to));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
     Attempt attempt(log_, again);
     Renaming renaming(log_, attempt, from, to, mode);

@@ -31,7 +31,7 @@ struct DirRef {
   std::string_view path;
 };
 
-// A name in a directory; it need not exist.
+// A name in a directory; it need not exist. One component; anything else is refused with kInvalid.
 struct NameRef {
   DirRef dir;
   std::string_view name;

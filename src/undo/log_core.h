@@ -198,7 +198,6 @@ class LogCore {
   Status CrossNewest(Way way, Force force, SpareRedo spare, RewindReport& report)
       REQUIRES(lifecycle_);
   Result<RewindReport> Plan(Way way, size_t count, AnchorCheck check) REQUIRES(lifecycle_);
-  Status CheckRedoCount(uint32_t count) const REQUIRES(lifecycle_);
   Status Promote(Way way, StepRow reversal, RewindReport& report) REQUIRES(lifecycle_);
   Result<Source> OpenSource(Way way, const StepRow& row) REQUIRES(lifecycle_);
   bool IsReadable(const StepRow& row) REQUIRES(lifecycle_);
@@ -207,7 +206,7 @@ class LogCore {
   Result<RewindReport> AbortLocked() REQUIRES(lifecycle_);
   Status FinishAbort() REQUIRES(lifecycle_);
   Status CheckSpace(const StepView& view, SpareRedo spare) REQUIRES(lifecycle_);
-  Result<size_t> RowsToPop(uint32_t count) const REQUIRES(lifecycle_);
+  Result<size_t> RowsToCross(Way way, uint32_t count) const REQUIRES(lifecycle_);
   // A step that may have to be crossed back or forth, and what is in the way.
   struct Crossing {
     Way way;

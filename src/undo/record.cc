@@ -2,6 +2,8 @@
 
 #include <type_traits>
 
+#include "base/rel_path.h"
+
 namespace sandglass::undo {
 namespace {
 
@@ -14,8 +16,8 @@ constexpr size_t kMaxXattrValue = 1 << 20;
 template <class Codec>
 Status Visit(Codec& codec, NameAt& at) {
   TRY(codec.Pod(at.parent));
-  TRY(codec.Text(at.dir));
-  return codec.Text(at.name);
+  TRY(codec.Path(at.dir));
+  return codec.Name(at.name);
 }
 
 template <class Codec>
@@ -37,20 +39,20 @@ template <class Codec>
 Status Visit(Codec& codec, MetaRecord& r) {
   TRY(codec.Pod(r.object));
   TRY(codec.Enum(r.reason, TouchReason::kContent));
-  TRY(codec.Text(r.path));
+  TRY(codec.Path(r.path));
   return Visit(codec, r.meta);
 }
 
 template <class Codec>
 Status Visit(Codec& codec, MarkRecord& r) {
   TRY(codec.Pod(r.object));
-  return codec.Text(r.path);
+  return codec.Path(r.path);
 }
 
 template <class Codec>
 Status Visit(Codec& codec, ContentRecord& r) {
   TRY(codec.Pod(r.object));
-  TRY(codec.Text(r.path));
+  TRY(codec.Path(r.path));
   TRY(codec.Enum(r.keeping, Keeping::kClone));
   TRY(codec.Bool(r.whole));
   TRY(codec.Bool(r.sparse));
@@ -171,6 +173,8 @@ class Encoder {
     out_.PutText(text);
     return Ok();
   }
+  Status Path(std::string_view& path) { return Text(path); }
+  Status Name(std::string_view& name) { return Text(name); }
   Status OwnedText(std::string& text, size_t /*max*/) {
     out_.PutText(text);
     return Ok();
@@ -214,6 +218,15 @@ class Decoder {
   Status Text(std::string_view& text) {
     TRY_ASSIGN(text, in_.TakeText(kMaxPathBytes));
     return Ok();
+  }
+  // A journal that leads out of the project has been tampered with.
+  Status Path(std::string_view& path) {
+    TRY(Text(path));
+    return IsNormalRelPath(path) ? Ok() : Status(Error(Code::kCorrupt, "no path of the project"));
+  }
+  Status Name(std::string_view& name) {
+    TRY(Text(name));
+    return IsName(name) ? Ok() : Status(Error(Code::kCorrupt, "no name in a record"));
   }
   Status OwnedText(std::string& text, size_t max) {
     TRY_ASSIGN(std::string_view view, in_.TakeText(max));

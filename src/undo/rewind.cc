@@ -294,6 +294,11 @@ Status Rewinder::NoteSignatures() {
 Status Rewinder::CheckReturned(const std::string& path, const Note& note, const FileStat& stat) {
   if (in_.recorder == nullptr || note.object == kNoObject || !note.look || note.look->Matches(stat))
     return Ok();
+  // Another inode may have been put in its place. It is what the step keeps now, and must go back there if the rewind turns back.
+  if (const auto found = Looker(place_).At(path); found && found->id != note.object) {
+    in_.objects.Succeed(note.object, found->id);
+    TRY(in_.objects.Flush());
+  }
   if (in_.force == Force::kNo)
     return Error(Code::kCorrupt, fmt::format("{}: {}", path, kAnchorChanged));
   AddConflict(ConflictKind::kCorrupt, path, kAnchorChanged);

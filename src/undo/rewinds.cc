@@ -18,6 +18,12 @@
 namespace sandglass::undo {
 namespace {
 
+// By what the step itself counted: a step that left things as they were does so when it is redone, whatever that takes.
+ChangeCounts Inverse(ChangeCounts counts) {
+  std::swap(counts.created, counts.deleted);
+  return counts;
+}
+
 // What a rewind did, by what it recorded.
 Result<std::vector<Change>> ChangesOf(StepWriter& recorder) {
   TRY_ASSIGN(StepView own, StepView::Open(recorder.files().dir()));
@@ -59,7 +65,13 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   if (done.ok()) {
     const bool as_planned = report.conflicts.size() == conflicts_before && keep == nullptr;
     auto changes = as_planned ? Result(source.view.InverseChanges()) : ChangesOf(*recorder);
-    done = changes.ok() ? recorder->Close(Now().ns, CountsOf(*changes)) : changes.error();
+    if (changes.ok()) {
+      const auto close = source.view.journal().Close();
+      done = recorder->Close(
+          Now().ns, as_planned && close.ok() ? Inverse(close->counts) : CountsOf(*changes));
+    } else {
+      done = changes.error();
+    }
     if (changes.ok())
       for (Change& change : *changes) report.changes.push_back(std::move(change));
   }

@@ -136,19 +136,32 @@ Status LogCore::SaveBarriers() {
   return Ok();
 }
 
-Result<size_t> LogCore::RowsToPop(uint32_t count) const {
-  if (count == 0) return Error(Code::kInvalid, "how many steps to take back? At least 1");
+// How many rows are `count` steps that changed something. Those without changes go along: when taking back, those above; when redoing,
+// also those that follow, so that a redo leads back to where an undo came from.
+Result<size_t> LogCore::RowsToCross(Way way, uint32_t count) const {
+  const bool back = way == Way::kBack;
+  if (count == 0) {
+    return Error(Code::kInvalid, back ? "how many steps to take back? At least 1"
+                                      : "how many steps to redo? At least 1");
+  }
+  const std::vector<StepRow>& all = back ? steps_ : redo_;
+  const auto counts = [](const StepRow& row) {
+    return row.damaged || row.close.protection == Protection::kUnprotected ||
+           row.close.counts.total() > 0;
+  };
   size_t rows = 0;
-  for (auto row = steps_.rbegin(); row != steps_.rend() && count > 0; ++row) {
+  uint32_t crossed = 0;
+  for (auto row = all.rbegin(); row != all.rend(); ++row) {
+    if (crossed == count && (back || counts(*row))) break;
     ++rows;
-    const bool unprotected = row->close.protection == Protection::kUnprotected;
-    if (row->damaged || unprotected || row->close.counts.total() > 0) --count;
+    if (counts(*row)) ++crossed;
   }
-  if (count > 0) {
-    return Error(Code::kNotFound, rows == 0 ? "there is nothing to undo"
-                                            : "there are fewer steps to undo than that");
+  if (crossed == count) return rows;
+  if (crossed == 0) {
+    return Error(Code::kNotFound, back ? "there is nothing to undo" : "there is nothing to redo");
   }
-  return rows;
+  return Error(Code::kNotFound,
+               fmt::format("there are only {} steps to {}", crossed, back ? "undo" : "redo"));
 }
 
 Status LogCore::SettleForRewind() {
@@ -166,7 +179,7 @@ Result<RewindReport> LogCore::Rollback(uint32_t count, Force force) {
 }
 
 Result<RewindReport> LogCore::RollbackLocked(uint32_t count, Force force) {
-  TRY_ASSIGN(size_t rows, RowsToPop(count));
+  TRY_ASSIGN(size_t rows, RowsToCross(Way::kBack, count));
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
   return Travel({.target = steps_.size() - rows, .start = steps_.size(), .force = force});
 }
@@ -220,7 +233,7 @@ Status LogCore::LookAhead(size_t target) {
     TRY_ASSIGN(const Source source, OpenSource(way, row));
     if (source.view.unprotected()) return NotRecordedInFull(row, source.view.unprotected_why());
   }
-  TRY_ASSIGN(RewindReport plan, Plan(way, count, AnchorCheck::kPresence));
+  TRY_ASSIGN(RewindReport plan, Plan(way, count, AnchorCheck::kLooks));
   if (plan.conflicts.empty()) return Ok();
   return Refusal(way, fmt::format("{} steps", count), plan.conflicts);
 }
@@ -373,15 +386,15 @@ Status LogCore::Promote(Way way, StepRow reversal, RewindReport& report) {
 Result<RewindReport> LogCore::PlanRollback(uint32_t count) {
   LifecycleLock lock(*this);
   TRY(SettleForRewind());
-  TRY_ASSIGN(size_t rows, RowsToPop(count));
+  TRY_ASSIGN(size_t rows, RowsToCross(Way::kBack, count));
   return Plan(Way::kBack, rows, AnchorCheck::kLooks);
 }
 
 Result<RewindReport> LogCore::PlanRedo(uint32_t count) {
   LifecycleLock lock(*this);
   TRY(SettleForRewind());
-  TRY(CheckRedoCount(count));
-  return Plan(Way::kForth, count, AnchorCheck::kLooks);
+  TRY_ASSIGN(size_t rows, RowsToCross(Way::kForth, count));
+  return Plan(Way::kForth, rows, AnchorCheck::kLooks);
 }
 
 Result<RewindReport> LogCore::Plan(Way way, size_t count, AnchorCheck check) {
@@ -413,19 +426,12 @@ Result<RewindReport> LogCore::Plan(Way way, size_t count, AnchorCheck check) {
   return report;
 }
 
-Status LogCore::CheckRedoCount(uint32_t count) const {
-  if (count == 0) return Error(Code::kInvalid, "how many steps to redo? At least 1");
-  if (redo_.size() >= count) return Ok();
-  return Error(Code::kNotFound, redo_.empty() ? "there is nothing to redo"
-                                              : "there are fewer steps to redo than that");
-}
-
 Result<RewindReport> LogCore::Redo(uint32_t count, Force force) {
   LifecycleLock lock(*this);
   TRY(SettleForRewind());
-  TRY(CheckRedoCount(count));
+  TRY_ASSIGN(size_t rows, RowsToCross(Way::kForth, count));
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
-  return Travel({.target = steps_.size() + count, .start = steps_.size(), .force = force});
+  return Travel({.target = steps_.size() + rows, .start = steps_.size(), .force = force});
 }
 
 }  // namespace sandglass::undo

@@ -328,9 +328,8 @@ Status ModelRun::Unwind() {
   if (count == 0) return Ok();
   const TreeSnapshot at_the_end = current_;
   TRY(RollbackPlanned(count, *plan));
-  const auto rows = static_cast<uint32_t>(plan->steps.size());
-  trace_.Add(fmt::format("redo all {}", rows));
-  Result<RewindReport> redone = log_->Redo(rows);
+  trace_.Add(fmt::format("redo all {}", count));
+  Result<RewindReport> redone = log_->Redo(count);
   if (!redone.ok()) return redone.error().WithContext("redo of everything");
   return ExpectTree(at_the_end, "after redoing everything");
 }

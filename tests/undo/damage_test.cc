@@ -322,6 +322,25 @@ TEST_F(UndoGarbageStore, AnchorsChangedInTheStoreAreAllToldAndNothingIsChanged) 
   EXPECT_EQ(Content("a"), "somebody's bytes");
 }
 
+TEST_F(UndoGarbageStore, AnAnchorThatIsAnotherFileNowGoesBackWhenTheRollbackIsRefused) {
+  StartWith(test::SmallTree);
+  const StepId removal = InStep([&] { EXPECT_OK(ops().Unlink("small.txt")); });
+  const std::string anchor = StepFolder(workspace(), removal) + "/anchors/0/0";
+  if (!NameExists(AT_FDCWD, anchor.c_str())) GTEST_SKIP() << "nothing is anchored here";
+  std::ofstream(anchor + ".new") << "jello world";
+  ASSERT_EQ(::rename((anchor + ".new").c_str(), anchor.c_str()), 0);
+  const TreeSnapshot after = Snapshot();
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = log().Rollback(1);
+    EXPECT_CODE(refused, Code::kCorrupt);
+    EXPECT_THAT(refused.error().message(), HasSubstr("small.txt (corrupt)"));
+    ExpectTree(after);
+    EXPECT_TRUE(NameExists(AT_FDCWD, anchor.c_str()));
+  }
+  EXPECT_EQ(Must(log().Rollback(1, Force::kYes)).conflicts.size(), 1U);
+  EXPECT_EQ(Content("small.txt"), "jello world");
+}
+
 TEST_F(UndoGarbageStore, NoFileOfAStepIsFollowedOutOfTheStore) {
   StartWith(test::SmallTree);
   const StepId step =

@@ -478,5 +478,24 @@ TEST_F(UndoInterceptor, WhatAStepMadeAndRemovedItselfIsNoChange) {
   ExpectTree(before);
 }
 
+TEST_F(UndoInterceptor, ANameIsOneComponent) {
+  StartWith(test::SmallTree);
+  const Fd root(::open(workspace().project().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_TRUE(root.valid());
+  ASSERT_OK(log().OpenStep({}));
+  for (const char* name : {"", ".", "..", "a/b", "../outside", "/etc/passwd", "a/"}) {
+    SCOPED_TRACE(name);
+    const NameRef at{{root.get(), ""}, name}, good{{root.get(), ""}, "free"};
+    EXPECT_CODE(log().interceptor().BeginCreate(at, NodeType::kFile), Code::kInvalid);
+    EXPECT_CODE(log().interceptor().BeginRemove(at), Code::kInvalid);
+    EXPECT_CODE(log().interceptor().BeginLink({root.get(), ""}, at), Code::kInvalid);
+    EXPECT_CODE(log().interceptor().BeginRename(at, good, RenameMode::kReplace), Code::kInvalid);
+    EXPECT_CODE(log().interceptor().BeginRename(good, at, RenameMode::kReplace), Code::kInvalid);
+  }
+  const NameRef outside{{root.get(), "../elsewhere"}, "x"};
+  EXPECT_CODE(log().interceptor().BeginRemove(outside), Code::kInvalid);
+  EXPECT_OK(log().CloseStep());
+}
+
 }  // namespace
 }  // namespace sandglass::undo

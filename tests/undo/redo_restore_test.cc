@@ -993,6 +993,20 @@ TEST_F(UndoShow, AReaderOfNoStoreSaysSo) {
       Code::kNotFound);
 }
 
+TEST_F(UndoRedo, RedoGoesAsFarAsUndoWent) {
+  InStep([&] { EXPECT_OK(ops().Unlink("small.txt")); });
+  InStep([] {});
+  InStep([&] { EXPECT_OK(ops().Unlink("run.sh")); });
+  InStep([] {});
+  const TreeSnapshot after = Snapshot();
+  const size_t steps = Steps().size();
+  RollBack(2);
+  EXPECT_OK(log().Redo(2));
+  ExpectTree(after);
+  EXPECT_EQ(Steps().size(), steps);
+  EXPECT_CODE(log().Rollback(3), Code::kNotFound);
+}
+
 TEST_F(UndoRestore, APathBelowWhatWasASymlinkThenWasNothing) {
   InStep([&] { EXPECT_OK(ops().Symlink("src", "link")); });
   const StepId moved = InStep([&] {
