@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/result.h"
 #include "fuzz/store_files_input.h"
+#include "undo/journal_format.h"
 #include "undo/objects_format.h"
 #include "undo/pack.h"
 #include "undo/state_files.h"
@@ -57,6 +58,16 @@ void AddTexts(Seeds& seeds) {
   seeds.Add("journey_cut", StoreInput::kJourney, "0 2 ");
   seeds.Add("journey_one_number", StoreInput::kJourney, "7");
   seeds.Add("journey_none", StoreInput::kJourney, "x");
+  const undo::Record note[] = {
+      undo::MetaRecord{
+          .object = kFile, .reason = undo::TouchReason::kDirect, .path = "a/b", .meta = {}},
+      undo::ContentRecord{.object = kFile, .path = "a/b", .whole = true, .file_size = 7}};
+  const Bytes frames = undo::EncodeFrames(note);
+  seeds.Add("note", StoreInput::kFrames, frames);
+  seeds.Add("note_cut", StoreInput::kFrames, ByteView(frames).first(frames.size() - 12));
+  seeds.Add("note_without_padding", StoreInput::kFrames,
+            ByteView(frames).first(undo::kFrameHeadBytes + 1));
+  seeds.Add("note_sealed", StoreInput::kSealedFrames, std::string_view("\3\0abc\1\0", 7));
   const std::string project = undo::WriteStoreOwner({.root = kFile, .path = "/home/a/project"});
   seeds.Add("project", StoreInput::kProject, project);
   seeds.Add("project_bytes", StoreInput::kProject,

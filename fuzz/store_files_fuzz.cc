@@ -1,5 +1,5 @@
-// Fuzzes what reads the files of a store that are no journals: version, project, barriers, the list of what recovery keeps, the
-// table of objects, compressed packs; and the entries of the registry. store_files_input.h says how an input is laid out.
+// Fuzzes what reads the files of a store that are no journals: version, project, barriers, the list of what recovery keeps, where a
+// rollback goes, notes of shadows, the table of objects, compressed packs; and the entries of the registry. store_files_input.h says how an input is laid out.
 //
 // Whatever the bytes: no crash, errors of the promised code only, and what was understood survives being written and read again.
 #include <sys/mman.h>
@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/result.h"
 #include "fuzz/store_files_input.h"
+#include "undo/journal_format.h"
 #include "undo/objects_format.h"
 #include "undo/pack.h"
 #include "undo/state_files.h"
@@ -58,6 +59,31 @@ void CheckJourney(std::string_view text) {
   const auto again = undo::ParseJourney(undo::WriteJourney(*journey));
   CHECK(again && again->target == journey->target && again->start == journey->start &&
         again->force == journey->force);
+}
+
+void CheckFrames(ByteView bytes) {
+  const auto records = undo::DecodeFrames(bytes);
+  if (!records.ok()) return;
+  const Bytes once = undo::EncodeFrames(*records);
+  const auto again = undo::DecodeFrames(once);
+  CHECK(again.ok() && again->size() == records->size() && undo::EncodeFrames(*again) == once);
+}
+
+Bytes SealFrames(ByteView input) {
+  Bytes out;
+  while (input.size() >= sizeof(uint16_t)) {
+    const size_t wanted = input[0] | input[1] << 8;
+    input = input.subspan(sizeof(uint16_t));
+    const ByteView payload = input.first(std::min(wanted, input.size()));
+    input = input.subspan(payload.size());
+    ByteWriter frame;
+    frame.Put(static_cast<uint32_t>(payload.size()));
+    frame.Put(undo::FrameChecksum(payload));
+    frame.PutBytes(payload);
+    out.insert(out.end(), frame.bytes().begin(), frame.bytes().end());
+    out.resize(out.size() + undo::FrameBytes(payload.size()) - frame.bytes().size());
+  }
+  return out;
 }
 
 void CheckRegistryEntry(std::string_view text) {
@@ -152,6 +178,10 @@ void Check(ByteView input) {
       return CheckBarriers(AsText(rest));
     case StoreInput::kKeepList:
       return CheckKeepList(AsText(rest));
+    case StoreInput::kFrames:
+      return CheckFrames(rest);
+    case StoreInput::kSealedFrames:
+      return CheckFrames(SealFrames(rest));
     case StoreInput::kJourney:
       return CheckJourney(AsText(rest));
     case StoreInput::kRegistryEntry:

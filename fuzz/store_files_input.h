@@ -21,8 +21,10 @@ enum class StoreInput : uint8_t {
   kSealedPack = 8,     // u64 raw size; then per frame u16 length and bytes
   kRawPack = 9,        // u8 how often, then bytes to compress
   kJourney = 10,       // as it is
+  kFrames = 11,        // the note of a shadow, as it is
+  kSealedFrames = 12,  // per record u16 length and bytes, without checksums
 };
-inline constexpr uint8_t kStoreInputs = 11;
+inline constexpr uint8_t kStoreInputs = 13;
 
 inline constexpr size_t kMaxStoreInputBytes = 16 << 10;
 

@@ -96,6 +96,7 @@ struct Frame {
 };
 
 Result<Frame> FrameAt(ByteView bytes, size_t at) {
+  if (at > bytes.size()) return Error(Code::kCorrupt, "no record there");
   ByteCursor in(bytes.subspan(at));
   TRY_ASSIGN(uint32_t length, in.Take<uint32_t>());
   TRY_ASSIGN(uint32_t checksum, in.Take<uint32_t>());
@@ -110,6 +111,16 @@ Result<Record> DecodeFrame(ByteView bytes, size_t at) {
   if (FrameChecksum(frame.payload) != frame.checksum)
     return Error(Code::kCorrupt, "record fails its checksum");
   return DecodeRecord(frame.payload);
+}
+
+Result<std::vector<Record>> DecodeFrames(ByteView bytes) {
+  std::vector<Record> records;
+  for (size_t at = 0; at < bytes.size();) {
+    TRY_ASSIGN(const Frame frame, FrameAt(bytes, at));
+    TRY_ASSIGN(records.emplace_back(), DecodeFrame(bytes, at));
+    at += FrameBytes(frame.payload.size());
+  }
+  return records;
 }
 
 Result<Record> DecodeScanned(ByteView bytes, size_t at) {

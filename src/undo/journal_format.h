@@ -73,6 +73,8 @@ size_t FrameBytes(size_t payload_bytes);
 uint32_t FrameChecksum(ByteView payload);
 // The records in their frames, back to back.
 Bytes EncodeFrames(std::span<const Record> records);
+// And back; views of the records point into `bytes`. kCorrupt: a frame that is not whole.
+Result<std::vector<Record>> DecodeFrames(ByteView bytes);
 // The frame that starts at `at`. kCorrupt.
 Result<Record> DecodeFrame(ByteView bytes, size_t at);
 // The same of a frame that a scan found whole: its checksum is not computed again.

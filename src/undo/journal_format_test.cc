@@ -168,5 +168,22 @@ TEST(JournalFormat, FramesStartAtMultiplesOfEight) {
   EXPECT_EQ(FrameBytes(9), 24u);
 }
 
+TEST(JournalFormat, FramesComeBackAndNeverReachBehindTheirBytes) {
+  const Record records[] = {
+      MetaRecord{.object = {1, 2}, .reason = TouchReason::kDirect, .path = "odd name", .meta = {}},
+      ContentRecord{.object = {1, 2}, .path = "odd name", .whole = true, .file_size = 3}};
+  const Bytes frames = EncodeFrames(records);
+  const auto decoded = DecodeFrames(frames);
+  ASSERT_TRUE(decoded.ok());
+  ASSERT_EQ(decoded->size(), 2u);
+  EXPECT_EQ(EncodeFrames(*decoded), frames);
+  EXPECT_EQ(DecodeFrame(frames, frames.size() + 8).error().code(), Code::kCorrupt);
+  for (size_t size = 0; size < frames.size(); ++size) {
+    const Bytes cut(frames.begin(), frames.begin() + static_cast<ptrdiff_t>(size));
+    const auto rest = DecodeFrames(cut);
+    EXPECT_TRUE(!rest.ok() || rest->size() < 2 || size + 8 > frames.size());
+  }
+}
+
 }  // namespace
 }  // namespace sandglass::undo

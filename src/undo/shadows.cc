@@ -39,15 +39,14 @@ struct Note {
 };
 
 Result<Note> DecodeNote(ByteView bytes) {
-  TRY_ASSIGN(Record first, DecodeFrame(bytes, 0));
-  uint32_t length = 0;  // DecodeFrame has found it to be within the bytes
-  std::memcpy(&length, bytes.data(), sizeof(length));
-  TRY_ASSIGN(Record second, DecodeFrame(bytes, FrameBytes(length)));
-  auto* meta = std::get_if<MetaRecord>(&first);
-  const auto* content = std::get_if<ContentRecord>(&second);
-  if (meta == nullptr || content == nullptr || meta->object != content->object)
-    return Error(Code::kCorrupt, "a shadow's note makes no sense");
-  return Note{std::move(*meta), *content};
+  TRY_ASSIGN(std::vector<Record> records, DecodeFrames(bytes));
+  if (records.size() == 2) {
+    auto* meta = std::get_if<MetaRecord>(&records[0]);
+    const auto* content = std::get_if<ContentRecord>(&records[1]);
+    if (meta != nullptr && content != nullptr && meta->object == content->object)
+      return Note{std::move(*meta), *content};
+  }
+  return Error(Code::kCorrupt, "a shadow's note makes no sense");
 }
 
 }  // namespace
@@ -301,6 +300,13 @@ std::optional<Shadow> Shadows::Claim(ObjectId object) {
 
 void Shadows::Drop(ObjectId object) {
   if (auto shadow = Claim(object)) Remove(*shadow);
+}
+
+bool Shadows::IsCurrent(const OpenObject& object) const {
+  MutexLock lock(mutex_);
+  const auto found = shadows_.find(object.id);
+  return found != shadows_.end() && found->second.meta.size == object.stat.size &&
+         found->second.meta.ctime_ns == object.stat.ctime_ns;
 }
 
 std::vector<ObjectId> Shadows::All() const {

@@ -52,6 +52,8 @@ class Shadows {
   void Disown();
   // Objects whose content differs from their shadow now.
   Result<std::vector<ObjectId>> Changed() const;
+  // Does the object look as it did when its shadow was taken? Says nothing about stores through a mapping: Changed() compares bytes.
+  bool IsCurrent(const OpenObject& object) const;
   std::vector<ObjectId> All() const;
   void Drop(ObjectId object);
   // Where the shadow's object has a name in the project now; "" if none.
