@@ -38,9 +38,10 @@ constinit const Command kRedoCommand{
     .name = "redo",
     .summary = "do again what undo took back",
     .description =
-        "Does the last N undone steps again. Possible until the next step begins. If someone "
-        "changed a path since, "
-        "nothing is touched and the exit code is 3. What recovery took back after a crash can be "
+        "Does the last N undone steps that changed something again; steps without changes go "
+        "along, so that it leads back to where undo N came from. Possible until the next step "
+        "begins. If someone changed a path since, nothing is touched and the exit code is 3. What "
+        "recovery took back after a crash can be "
         "redone as well.",
     .options = kOptions,
     .operands = kOperands,

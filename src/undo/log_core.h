@@ -1,5 +1,5 @@
 // LogCore: the inside of UndoLog. Split over files by task: undo_log.cc (lifecycle of steps), rewinds.cc (taking one step back, abort),
-// travel.cc (rollback and redo), recovery.cc, restore.cc (single paths), keeping_house.cc (eviction, compression, clean-up).
+// travel.cc (rollback and redo), recovery.cc, live_writers.cc, restore.cc (single paths), keeping_house.cc (eviction, compression, clean-up).
 //
 // Locks, outermost first (docs/locks.md): lifecycle_ > the gate > key locks > leaf mutexes.
 #pragma once
@@ -181,7 +181,9 @@ class LogCore {
   // Everything that happened so far belongs to a closed step: the same for a plan as for the deed. kBusy: one is open.
   Status SettleForRewind() REQUIRES(lifecycle_);
   // What a rewind did to objects with live writers is not those writers' doing.
-  Status RenewShadows() REQUIRES(lifecycle_);
+  // kStale: at a boundary, where a shadow that still tells the truth need not be copied again.
+  enum class Renewal : uint8_t { kAll, kStale };
+  Status RenewShadows(Renewal renewal) REQUIRES(lifecycle_);
   // A shadow of what a writer has open. One that is too large makes that object unprotected, and nothing else.
   Status WatchWriter(const OpenObject& object) REQUIRES(lifecycle_);
   void TellUnprotected(const OpenObject& object, const Error& why) REQUIRES(lifecycle_);

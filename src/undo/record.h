@@ -172,6 +172,10 @@ struct AfterRecord {
   uint64_t size;
   int64_t mtime_ns, ctime_ns;
   uint32_t mode, uid, gid;
+
+  static AfterRecord Of(ObjectId object, const FileStat& stat) {
+    return {object, stat.size, stat.mtime_ns, stat.ctime_ns, stat.mode, stat.uid, stat.gid};
+  }
 };
 
 using Record = std::variant<MetaRecord, MarkRecord, ContentRecord, DropRecord, CreateRecord,

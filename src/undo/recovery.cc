@@ -18,23 +18,10 @@ namespace {
 // A system call that was under way when the process was killed may finish, and stamp, a little after the last heartbeat.
 constexpr int64_t kHeartbeatSlackNs = 250'000'000;
 
-// Copies that the step gave up again because nothing had changed.
-std::unordered_set<uint64_t> DroppedBlobs(const JournalView& journal) {
-  std::unordered_set<uint64_t> dropped;
-  journal.ForEachOf<DropRecord>(
-      [&](const DropRecord& drop, size_t) { dropped.insert(drop.blob.value); });
-  return dropped;
-}
-
-bool IsDropped(const ContentRecord& content, const std::unordered_set<uint64_t>& dropped) {
-  return content.keeping != Keeping::kPack && dropped.contains(content.where);
-}
-
 // What the interrupted step copied and keeps, worked out from its journal and its anchors. Clones cost nothing.
-void CountCosts(const JournalView& journal, int step_dir, CloseRecord& close) {
-  const std::unordered_set<uint64_t> dropped = DroppedBlobs(journal);
-  journal.ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
-    if (content.keeping != Keeping::kClone && !IsDropped(content, dropped))
+void CountCosts(const StepView& view, int step_dir, CloseRecord& close) {
+  view.journal().ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
+    if (content.keeping != Keeping::kClone && !view.IsDropped(content))
       close.copied_bytes += content.length;
   });
   ForEachAnchor(step_dir, [&](int folder, const char* name) {
@@ -124,7 +111,7 @@ Status LogCore::RecoverStep() {
   recovery_.step = view.header().id;
   if (view.header().kind == StepKind::kAmbient) {
     TRY(PromoteInterruptedAmbient(view));
-    return RenewShadows();
+    return RenewShadows(Renewal::kAll);
   }
   // Only the first attempt sees what the step and other hands left: after it, time stamps are its own.
   if (!NameExists(frame_->wal(), kKeepFile)) TRY(NoticeEdits(view));
@@ -146,7 +133,7 @@ Status LogCore::RecoverStep() {
   recovery_.rewind.steps.push_back(*recovery_.step);
   next_order_ = std::max(next_order_, view.header().order + 1);
   TRY(MakePowerSafe(Reach::kFolders));
-  TRY(RenewShadows());
+  TRY(RenewShadows(Renewal::kAll));
   ::unlinkat(frame_->wal(), kKeepFile, 0);
   return DropFolder(frame_->wal(), kInProgress, nullptr);
 }
@@ -159,15 +146,14 @@ Status LogCore::AdoptLateShadows() {
   std::unordered_set<ObjectId> adopted;
   uint32_t next_blob = 0;
   {
-    auto journal = JournalView::Open(dir->get(), "journal");
-    if (!journal.ok()) return Ok();  // killed before it began
-    const std::unordered_set<uint64_t> dropped = DroppedBlobs(*journal);
-    journal->ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
-      if (content.whole && !IsDropped(content, dropped)) adopted.insert(content.object);
+    auto view = StepView::Open(dir->get());
+    if (!view.ok()) return Ok();  // killed before it began
+    view->journal().ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
+      if (content.whole && !view->IsDropped(content)) adopted.insert(content.object);
+      // Also of what was dropped: its drop record counts for the number, whoever has it.
+      if (content.keeping != Keeping::kPack)
+        next_blob = std::max(next_blob, static_cast<uint32_t>(content.where) + 1);
     });
-    // A drop record counts for its number, also when that is used again.
-    for (const uint64_t blob : dropped)
-      next_blob = std::max(next_blob, static_cast<uint32_t>(blob) + 1);
   }
   StepFiles files(std::move(*dir));
   TRY_ASSIGN(int blobs, files.Blobs());
@@ -219,19 +205,13 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
     for (const auto& [path, expected] : judged.expected().map()) {
       const auto found = expected.object == kNoObject ? std::nullopt : looker.At(path);
       if (!found || found->id != expected.object) continue;
-      records.emplace_back(AfterRecord{.object = found->id,
-                                       .size = found->stat.size,
-                                       .mtime_ns = found->stat.mtime_ns,
-                                       .ctime_ns = found->stat.ctime_ns,
-                                       .mode = found->stat.mode,
-                                       .uid = found->stat.uid,
-                                       .gid = found->stat.gid});
+      records.emplace_back(AfterRecord::Of(found->id, found->stat));
     }
     CloseRecord close{
         .closed_ns = Now().ns,
         .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,
         .counts = judged.Counts()};
-    CountCosts(judged.journal(), dir.get(), close);
+    CountCosts(judged, dir.get(), close);
     records.emplace_back(close);
     TRY(AppendToFinishedJournal(dir.get(), "journal", records));
   }

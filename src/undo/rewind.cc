@@ -300,8 +300,8 @@ Status Rewinder::CheckReturned(const std::string& path, const Note& note, const 
     TRY(in_.objects.Flush());
   }
   if (in_.force == Force::kNo)
-    return Error(Code::kCorrupt, fmt::format("{}: {}", path, kAnchorChanged));
-  AddConflict(ConflictKind::kCorrupt, path, kAnchorChanged);
+    return Error(Code::kCorrupt, fmt::format("{}: {}", path, kKeptChanged));
+  AddConflict(ConflictKind::kCorrupt, path, kKeptChanged);
   return Ok();
 }
 

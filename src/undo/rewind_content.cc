@@ -153,9 +153,8 @@ Result<OpenObject> Rewinder::CopyOf(const OpenObject& object, AnchorId slot) {
   const Fd from(::open(ProcPath(object.fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!from.valid()) return Error::FromErrno(errno, "read a running program");
   {
-    const Fd to(
-        ::openat(anchors, AnchorName(slot).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!to.valid()) return Error::FromErrno(errno, "create a fresh inode");
+    TRY_ASSIGN(const Fd to,
+               OpenStoreFile(anchors, AnchorName(slot).c_str(), O_RDWR | O_CREAT | O_EXCL));
     TRY(CloneOrCopy(place_, from.get(), to.get(), object.stat.size));
   }
   TRY_ASSIGN(OpenObject copy, OpenObjectAt(place_.identifier, anchors, AnchorName(slot).c_str()));
@@ -229,7 +228,7 @@ Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
     }
   } else {
     const auto blob = in_.files.OpenBlob({static_cast<uint32_t>(r.where)});
-    if (!blob.ok()) return Error(Code::kCorrupt, "what was kept of it is missing from the store");
+    if (!blob.ok()) return Error(Code::kCorrupt, kKeptMissing);
     if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
     if (r.keeping == Keeping::kBlob || ::ioctl(fd, FICLONE, blob->get()) != 0) {
       TRY_ASSIGN(uint64_t checksum, CopySparse(blob->get(), fd, r.file_size));

@@ -232,7 +232,7 @@ Result<bool> Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std:
   if (seq) TRY(in_.recorder->Settle(*seq, err));
   if (err == EEXIST) return false;
   if (err == ENOENT) {
-    AddConflict(ConflictKind::kCorrupt, JoinPath(lost.at.dir, lost.at.name), kAnchorMissing);
+    AddConflict(ConflictKind::kCorrupt, JoinPath(lost.at.dir, lost.at.name), kKeptMissing);
     return true;
   }
   if (err == EXDEV) {  // the store has moved behind another mount since
@@ -435,7 +435,7 @@ Status Rewinder::ExchangeInodes(const ReplaceRecord& r, Parent& parent, const st
   AnchorName kept(r.anchor);
   const auto old = StatAt(anchors, kept.c_str());
   if (!old.ok()) {
-    AddConflict(ConflictKind::kCorrupt, path, kAnchorMissing);
+    AddConflict(ConflictKind::kCorrupt, path, kKeptMissing);
     return Ok();
   }
   if (in_.recorder == nullptr) {

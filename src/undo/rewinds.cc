@@ -226,7 +226,7 @@ Result<RewindReport> LogCore::AbortLocked() {
   TakeCurrent();
   ForgetFrozen();
   NoteFailure("drop the aborted step", FinishAbort(), report);
-  NoteFailure("watch live writers on", RenewShadows(), report);
+  NoteFailure("watch live writers on", RenewShadows(Renewal::kAll), report);
   return report;
 }
 

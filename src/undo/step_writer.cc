@@ -231,13 +231,7 @@ Status StepWriter::MarkUnprotected(std::string_view why) {
 }
 
 Status StepWriter::NoteAfter(ObjectId object, const FileStat& stat) {
-  return journal_->Append(AfterRecord{.object = object,
-                                      .size = stat.size,
-                                      .mtime_ns = stat.mtime_ns,
-                                      .ctime_ns = stat.ctime_ns,
-                                      .mode = stat.mode,
-                                      .uid = stat.uid,
-                                      .gid = stat.gid});
+  return journal_->Append(AfterRecord::Of(object, stat));
 }
 
 Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {

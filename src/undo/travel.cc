@@ -160,8 +160,11 @@ Result<size_t> LogCore::RowsToCross(Way way, uint32_t count) const {
   if (crossed == 0) {
     return Error(Code::kNotFound, back ? "there is nothing to undo" : "there is nothing to redo");
   }
-  return Error(Code::kNotFound,
-               fmt::format("there are only {} steps to {}", crossed, back ? "undo" : "redo"));
+  return Error(
+      Code::kNotFound,
+      fmt::format("there {} to {}",
+                  crossed == 1 ? "is only 1 step" : fmt::format("are only {} steps", crossed),
+                  back ? "undo" : "redo"));
 }
 
 Status LogCore::SettleForRewind() {
@@ -187,7 +190,8 @@ Result<RewindReport> LogCore::RollbackLocked(uint32_t count, Force force) {
 // Takes steps back or redoes them until `target` are left: all of it or nothing. What fails after the commit point of a step is a warning
 // and no reason to turn back. Killed in between, the next open goes on.
 Result<RewindReport> LogCore::Travel(Journey journey) {
-  const bool several = Distance(journey.start, journey.target) > 1;
+  const bool several = std::max(Distance(journey.start, journey.target),
+                                Distance(steps_.size(), journey.target)) > 1;
   const std::vector<Barrier> barriers = barriers_;
   RewindReport report;
   Status status;
@@ -213,7 +217,9 @@ Result<RewindReport> LogCore::Travel(Journey journey) {
     }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
-  NoteFailure("watch live writers on", RenewShadows(), report);
+  // Without force, nothing that has a live writer was touched on the way there.
+  if (journey.force == Force::kYes || !status.ok())
+    NoteFailure("watch live writers on", RenewShadows(Renewal::kAll), report);
   if (!status.ok()) return status.error();
   TrimRedo(report);
   return report;
@@ -350,6 +356,7 @@ Status LogCore::CrossNewest(Way way, Force force, SpareRedo spare, RewindReport&
   Status done = RunRewind(*source, force, nullptr, report, reversal);
   if (!done.ok() && done.error().code() == Code::kCorrupt && force == Force::kNo) {
     // It met one damaged anchor and turned back. Whoever asked wants to hear of all of them.
+    MutexLock pin(pack_mutex_);
     auto damage = FindDamage(view, *source->files, StepEnd::kClosed, AnchorCheck::kLooks);
     if (!damage.empty()) return Refusal(way, step, damage);
   }

@@ -76,6 +76,7 @@ class UndoLog {
   Result<RewindReport> Rollback(uint32_t count, Force force = Force::kNo);
   // Dry run: changes and conflicts. Closes an ambient step first, as Rollback does: what already happened is no plan.
   Result<RewindReport> PlanRollback(uint32_t count) const;
+  // The same count leads back to where Rollback came from: steps without changes go along here too.
   // kCorrupt: what a rollback kept is damaged, and nothing below it can be redone either; force does not help.
   Result<RewindReport> Redo(uint32_t count, Force force = Force::kNo);
   Result<RewindReport> PlanRedo(uint32_t count) const;

@@ -60,7 +60,7 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
     return std::nullopt;
   }
   const auto blob = files.OpenBlob({static_cast<uint32_t>(r.where)});
-  if (!blob.ok()) return damaged(kAnchorMissing);
+  if (!blob.ok()) return damaged(kKeptMissing);
   auto stat = StatFd(blob->get());
   if (!stat.ok() || stat->size != r.file_size)
     return damaged("what was kept of it has another size");
@@ -109,9 +109,9 @@ std::optional<Conflict> CheckAnchor(const std::string& path, AnchorId anchor, Ob
   auto anchors = files.Anchors();
   auto stat = anchors.ok() ? StatAt(*anchors, AnchorName(anchor).c_str())
                            : Result<FileStat>(anchors.error());
-  if (!stat.ok()) return Conflict{ConflictKind::kCorrupt, path, kAnchorMissing};
+  if (!stat.ok()) return Conflict{ConflictKind::kCorrupt, path, kKeptMissing};
   if (untouched.StillLooksSo(object, *stat)) return std::nullopt;
-  return Conflict{ConflictKind::kCorrupt, path, kAnchorChanged};
+  return Conflict{ConflictKind::kCorrupt, path, kKeptChanged};
 }
 
 // An anchor of the step: what has been kept of which object that lost the name `path`.

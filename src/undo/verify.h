@@ -53,8 +53,8 @@ struct KeptLook {
   }
 };
 std::optional<KeptLook> LookLeftAlone(const StepView& view, const MetaRecord& r);
-inline constexpr const char* kAnchorMissing = "what was kept of it is missing from the store";
-inline constexpr const char* kAnchorChanged = "what was kept of it has been changed in the store";
+inline constexpr const char* kKeptMissing = "what was kept of it is missing from the store";
+inline constexpr const char* kKeptChanged = "what was kept of it has been changed in the store";
 
 // Operations that were intended and never settled, settled by what is on disk.
 std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& view);

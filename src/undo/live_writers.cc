@@ -1,0 +1,88 @@
+// LogCore's live writers: processes that still have a file open for writing when a step ends. What they do goes unseen, so shadows
+// (shadows.h) tell at each boundary what they did.
+
+#include <fmt/format.h>
+
+#include "undo/link_index.h"
+#include "undo/log_core.h"
+
+namespace sandglass::undo {
+
+Status LogCore::SettleShadows(StepWriter& writer) {
+  TRY_ASSIGN(auto changed, shadows_.Changed());
+  for (const ObjectId& id : changed) {
+    TRY_ASSIGN(std::string path, shadows_.PathOf(id));
+    if (path.empty())
+      continue;  // it lost its name: that operation took the shadow along, or nobody can see it
+    TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
+    TRY(writer.TouchMeta(object, path, TouchReason::kDirect));
+  }
+  return RenewShadows(Renewal::kStale);  // what is still open: the next interval starts from here
+}
+
+void LogCore::DropIdleShadows() {
+  for (const ObjectId& id : shadows_.All()) {
+    auto object = shadows_.Reopen(id);
+    if (!object.ok() || !MayHaveWriter(*object)) shadows_.Drop(id);
+  }
+}
+
+Status LogCore::RenewShadows(Renewal renewal) {
+  DropIdleShadows();
+  for (const ObjectId& id : shadows_.All()) {
+    TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
+    if (renewal == Renewal::kStale && shadows_.IsCurrent(object)) continue;
+    TRY(WatchWriter(object));
+  }
+  return Ok();
+}
+
+Status LogCore::WatchWriter(const OpenObject& object) {
+  Status taken = shadows_.Take(object);
+  if (taken.ok() || taken.error().code() != Code::kLimit) return taken;
+  TellUnprotected(object, taken.error());
+  return Ok();
+}
+
+void LogCore::TellUnprotected(const OpenObject& object, const Error& why) {
+  StepId step{0};
+  if (current() != nullptr)
+    step = current()->header().id;
+  else if (!steps_.empty())
+    step = steps_.back().header.id;
+  const auto path = AnyPathOf(*place_, object);
+  std::string text = fmt::format("{}: {}", path.ok() && *path ? **path : "a file", why.message());
+  QueueEvent([this, step, text = std::move(text)] { observer_->OnUnprotected(step, text); });
+}
+
+Status LogCore::SettleBetweenSteps() {
+  TRY_ASSIGN(auto changed, shadows_.Changed());
+  if (changed.empty()) {
+    DropIdleShadows();
+    return Ok();
+  }
+  TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
+  // A changed shadow is adopted by the ambient step, so the writer must be watched on from here.
+  std::vector<Fd> fds;
+  std::vector<ObjectRef> live;
+  for (const ObjectId& id : changed) {
+    TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
+    live.push_back({object.fd.get(), {}});
+    fds.push_back(std::move(object.fd));
+  }
+  TRY(CloseLocked(live));
+  return Ok();
+}
+
+Status LogCore::ShadowLiveWriters(std::span<const ObjectRef> live_writers) {
+  for (const ObjectRef& ref : live_writers) {
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, ref.fd));
+    const auto path = AnyPathOf(*place_, object);  // an error: it may have one
+    if (!object.stat.IsRegular() || (path.ok() && !*path) || !MayHaveWriter(object)) continue;
+    // The writer has its descriptor already: there is nothing left to refuse or to ask.
+    if (Status taken = shadows_.Take(object); !taken.ok()) TellUnprotected(object, taken.error());
+  }
+  return Ok();
+}
+
+}  // namespace sandglass::undo
