@@ -1,6 +1,5 @@
 #include "bench/comparison.h"
 
-#include <algorithm>
 #include <ctime>
 
 #include "bench/bench_project.h"
@@ -25,6 +24,13 @@ void RunSide(const Side& side, Times& times) {
   times.cpu.push_back(CpuNow() - cpu_before);
 }
 
+double MedianRatio(const std::vector<Seconds>& ours, const std::vector<Seconds>& plain) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < ours.size(); ++i) ratios.push_back(ours[i] / plain[i]);
+
+  return Median(std::move(ratios));
+}
+
 double Milliseconds(Seconds time) { return time.count() * 1e3; }
 
 }  // namespace
@@ -39,12 +45,6 @@ Seconds TimeOf(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::steady_clock::now() - start;
-}
-
-Seconds Median(std::vector<Seconds> times) {
-  const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
 }
 
 void ReportRatio(benchmark::State& state, double ratio, double limit) {
@@ -66,8 +66,8 @@ void Compare(benchmark::State& state, double limit, const Side& ours, const Side
     plain_times.DropFirst();
     const Seconds our_time = Median(our_times.wall), plain_time = Median(plain_times.wall);
     state.SetIterationTime(our_time.count());
-    ReportRatio(state, our_time / plain_time, limit);
-    state.counters["cpu_ratio"] = Median(our_times.cpu) / Median(plain_times.cpu);
+    ReportRatio(state, MedianRatio(our_times.wall, plain_times.wall), limit);
+    state.counters["cpu_ratio"] = MedianRatio(our_times.cpu, plain_times.cpu);
     state.counters["ours_ms"] = Milliseconds(our_time);
     state.counters["plain_ms"] = Milliseconds(plain_time);
   }
