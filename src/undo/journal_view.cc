@@ -65,7 +65,7 @@ JournalView::~JournalView() {
 }
 
 void JournalView::Unload() const {
-  constexpr size_t kWorthIt = 1 << 20;
+  constexpr size_t kWorthIt = 8 << 20;
   if (map_ != nullptr && map_bytes_ > kWorthIt) ::madvise(map_, map_bytes_, MADV_DONTNEED);
 }
 

@@ -29,24 +29,26 @@ class JournalView {
   int64_t heartbeat_ns() const { return decoded_.heartbeat_ns; }
   size_t size() const { return scan_.offsets.size(); }
   Result<Record> At(size_t index) const;
-  // Calls `each(record)` for every whole record in order, with little of a large journal in memory.
-  template <class Each>
+  // Whether the record is one of these types. Costs nothing compared with decoding it.
+  template <class... Types>
+  bool IsOneOf(size_t index) const {
+    const uint8_t type = TypeAt(index);
+    return ((type == RecordType<Types>()) || ...);
+  }
+  // Calls `each(record, index)` for the whole records of these types in order, with little of a large journal in memory. The others are
+  // passed over without being decoded.
+  template <class... Types, class Each>
   void ForEach(Each each) const {
     for (size_t i = 0; i < size(); ++i) {
       if (i % kRecordsBetweenUnloads == kRecordsBetweenUnloads - 1) Unload();
-      if (auto record = At(i); record.ok()) each(*record);
+      if (!IsOneOf<Types...>(i)) continue;
+      if (auto record = At(i); record.ok()) each(*record, i);
     }
     Unload();
   }
-  // `each(record, index)` for the records of one type, passing over the others without decoding them.
   template <class T, class Each>
   void ForEachOf(Each each) const {
-    for (size_t i = 0; i < size(); ++i) {
-      if (i % kRecordsBetweenUnloads == kRecordsBetweenUnloads - 1) Unload();
-      if (TypeAt(i) != RecordType<T>()) continue;
-      if (auto record = At(i); record.ok()) each(std::get<T>(*record), i);
-    }
-    Unload();
+    ForEach<T>([&](const Record& record, size_t index) { each(std::get<T>(record), index); });
   }
   // Where the next record would go.
   size_t end() const { return scan_.end; }

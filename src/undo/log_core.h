@@ -199,6 +199,13 @@ class LogCore {
   Status ResumeTravel() REQUIRES(lifecycle_);
   Status CrossNewest(Way way, Force force, SpareRedo spare, RewindReport& report)
       REQUIRES(lifecycle_);
+  // A step that was taken back: its reversal, and the barriers that hold from now on.
+  struct Reversed {
+    StepRow row;
+    std::vector<Barrier> barriers;
+  };
+  Result<Reversed> Reverse(Way way, const StepRow& row, Force force, SpareRedo spare,
+                           RewindReport& report) REQUIRES(lifecycle_);
   Result<RewindReport> Plan(Way way, size_t count, AnchorCheck check) REQUIRES(lifecycle_);
   Status Promote(Way way, StepRow reversal, RewindReport& report) REQUIRES(lifecycle_);
   Result<Source> OpenSource(Way way, const StepRow& row) REQUIRES(lifecycle_);

@@ -13,7 +13,8 @@ PassedFolders::PassedFolders(const StepView& view, const ObjectsTable& objects)
   // Once more while there are more: one of them may have been in yet another one.
   for (size_t before = SIZE_MAX; before != passed_.size() && !born_.empty();) {
     before = passed_.size();
-    view.journal().ForEach([this](const Record& record) { NotePassage(record); });
+    view.journal().ForEach<RemoveRecord, RenameRecord, ReplaceRecord>(
+        [this](const Record& record, size_t) { NotePassage(record); });
   }
 }
 

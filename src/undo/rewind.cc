@@ -15,6 +15,7 @@
 namespace sandglass::undo {
 
 Status Rewinder::Run() {
+  looked_at_.reserve(in_.view.expected().map().size());
   std::optional<CursorFile> cursor;
   size_t undone = 0;
   if (in_.recorder == nullptr) {
@@ -30,6 +31,7 @@ Status Rewinder::Run() {
 #else
   for (size_t index = in_.view.journal().size() - undone; index-- > 0;) {
 #endif
+    if (in_.view.journal().IsOneOf<OutcomeRecord, AfterRecord>(index)) continue;
     auto record = in_.view.journal().At(index);
     if (!record.ok()) continue;
     Status status = std::holds_alternative<MetaRecord>(*record)
@@ -63,7 +65,9 @@ void Rewinder::NoteUndone(const Record& record, size_t index) {
 void Rewinder::MoveNotes(const RenameRecord& r) {
   const std::string from_path = JoinPath(r.from.dir, r.from.name),
                     to_path = JoinPath(r.to.dir, r.to.name);
-  const Note moved = notes_[to_path], other = notes_[from_path];
+  Note moved = notes_[to_path], other = notes_[from_path];
+  moved.seen.reset();
+  other.seen.reset();
   notes_[from_path] = moved;
   if (r.exchange != 0) {
     notes_[to_path] = other;
@@ -216,6 +220,7 @@ Status Rewinder::Undo(const MetaRecord& r, size_t index) {
     notes_[r.path].look = LookLeftAlone(in_.view, r);
     return Ok();
   }
+  notes_[r.path].seen.reset();
   if (ComesLast(r)) {
     notes_[r.path].deferred_meta = index;
     return Ok();
@@ -283,7 +288,11 @@ Status Rewinder::ApplyDeferred() {
 Status Rewinder::NoteSignatures() {
   Looker looker(place_);
   for (const auto& [path, note] : notes_.map()) {
-    const auto found = note.object != kNoObject ? looker.Known(path, note.object) : looker.At(path);
+    std::optional<Found> found;
+    if (note.seen)
+      found = Found{note.object, *note.seen};
+    else
+      found = note.object != kNoObject ? looker.Known(path, note.object) : looker.At(path);
     if (!found) continue;
     TRY(CheckReturned(path, note, found->stat));
     TRY(NoteSignature(found->id, found->stat));

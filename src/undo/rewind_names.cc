@@ -243,6 +243,9 @@ Result<bool> Rewinder::ReturnAnchor(const Lost& lost, Parent& parent, const std:
     return Error::FromErrno(err, fmt::format("bring back {}", JoinPath(lost.at.dir, lost.at.name)));
   }
   note.object = object;
+  // While everything about it is in the processor's caches, a look costs less than at the end.
+  if (lost.nlink == 1 && !in_.view.IsChanged(lost.object))
+    note.seen = LookAt(parent.object.fd.get(), name.c_str());
   return true;
 }
 

@@ -40,6 +40,8 @@ class Rewinder {
   struct Note {
     ObjectId object;               // if known: it came back from an anchor
     std::optional<KeptLook> look;  // as it must look then
+    std::optional<FileStat>
+        seen;  // as it looked when it came back, unless something was done to it since
     std::optional<size_t> deferred_meta;
     std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
     uint32_t lifted_flags = 0;            // so are these

@@ -22,27 +22,29 @@ StepView::StepView(JournalView journal) : journal_(std::move(journal)) {
 }
 
 void StepView::Index() {
-  journal_.ForEach([this](const Record& record) {
-    if (const auto* outcome = std::get_if<OutcomeRecord>(&record)) {
-      if (outcome->seq.value >= journal_.size())
-        return;  // damaged: there cannot be more operations than records
-      if (outcome->seq.value >= outcomes_.size()) outcomes_.resize(outcome->seq.value + 1);
-      outcomes_[outcome->seq.value] = {true, outcome->sys_errno, outcome->object};
-      if (outcome->object != kNoObject) born_.insert(outcome->object);
-    } else if (const auto* drop = std::get_if<DropRecord>(&record)) {
-      dropped_blobs_.insert(drop->blob.value);
-    } else if (const auto* replace = std::get_if<ReplaceRecord>(&record)) {
-      if (!replace->returned) born_.insert(replace->fresh_object);
-    } else if (const auto* why = std::get_if<UnprotectedRecord>(&record)) {
-      unprotected_why_ = std::string(why->why);
-    } else if (const auto* after = std::get_if<AfterRecord>(&record)) {
-      sizes_[after->object].after = after->size;
-    }
-  });
+  journal_.ForEach<OutcomeRecord, DropRecord, ReplaceRecord, UnprotectedRecord, AfterRecord>(
+      [this](const Record& record, size_t) {
+        if (const auto* outcome = std::get_if<OutcomeRecord>(&record)) {
+          if (outcome->seq.value >= journal_.size())
+            return;  // damaged: there cannot be more operations than records
+          if (outcome->seq.value >= outcomes_.size()) outcomes_.resize(outcome->seq.value + 1);
+          outcomes_[outcome->seq.value] = {true, outcome->sys_errno, outcome->object};
+          if (outcome->object != kNoObject) born_.insert(outcome->object);
+        } else if (const auto* drop = std::get_if<DropRecord>(&record)) {
+          dropped_blobs_.insert(drop->blob.value);
+        } else if (const auto* replace = std::get_if<ReplaceRecord>(&record)) {
+          if (!replace->returned) born_.insert(replace->fresh_object);
+        } else if (const auto* why = std::get_if<UnprotectedRecord>(&record)) {
+          unprotected_why_ = std::string(why->why);
+        } else if (const auto* after = std::get_if<AfterRecord>(&record)) {
+          sizes_[after->object].after = after->size;
+        }
+      });
 }
 
 void StepView::Follow() {
-  journal_.ForEach([this](const Record& record) { Apply(record); });
+  journal_.ForEach<MetaRecord, MarkRecord, ContentRecord, CreateRecord, RemoveRecord, RenameRecord,
+                   ReplaceRecord>([this](const Record& record, size_t) { Apply(record); });
 }
 
 Settled StepView::Outcome(OpSeq seq) const {
@@ -173,12 +175,14 @@ void StepView::ForEachChange(Each each) const {
   // Where objects were and are, of those that moved. Values point to keys of the maps below.
   std::unordered_map<ObjectId, const std::string*> old_place, new_place;
   for (const auto& [path, expected] : expected_.map()) {
-    if (expected.before != kNoObject) old_place.emplace(expected.before, &path);
-  }
-  for (const auto& [path, object] : buried_) old_place.emplace(object, &path);
-  for (const auto& [path, expected] : expected_.map()) {
     const bool moved_here = expected.before != expected.object;
     if (expected.object != kNoObject && moved_here) new_place.emplace(expected.object, &path);
+  }
+  if (!new_place.empty()) {  // a step that only deletes need not know
+    for (const auto& [path, expected] : expected_.map()) {
+      if (expected.before != kNoObject) old_place.emplace(expected.before, &path);
+    }
+    for (const auto& [path, object] : buried_) old_place.emplace(object, &path);
   }
   for (const auto& [path, object] : buried_) {
     if (!new_place.contains(object)) each(ChangeKind::kDeleted, path, object, kNoObject, nullptr);

@@ -340,6 +340,17 @@ Result<LogCore::Source> LogCore::OpenSource(Way way, const StepRow& row) {
 Status LogCore::CrossNewest(Way way, Force force, SpareRedo spare, RewindReport& report) {
   if (RowsOf(way).empty()) return Error(Code::kNotFound, "there are no more steps this way");
   const StepRow row = RowsOf(way).back();
+  TRY_ASSIGN(Reversed reversed, Reverse(way, row, force, spare, report));
+  TRY(Promote(way, std::move(reversed.row), report));
+  NoteFailure("save barriers", SetBarriers(std::move(reversed.barriers)), report);
+  ForgetFrozen();
+  NoteFailure("drop what was crossed", DropRow(FolderOf(way), row), report);
+  return Ok();
+}
+
+// The step's journal is closed again when this returns: whoever closes a removed file last waits until its blocks are free.
+Result<LogCore::Reversed> LogCore::Reverse(Way way, const StepRow& row, Force force,
+                                           SpareRedo spare, RewindReport& report) {
   auto source = OpenSource(way, row);
   if (!source.ok()) return source.error();
   source->spare_redo = way == Way::kBack ? spare : SpareRedo::kYes;
@@ -351,9 +362,10 @@ Status LogCore::CrossNewest(Way way, Force force, SpareRedo spare, RewindReport&
   const std::string step = fmt::format("step {}", row.header.id.value);
   if (!conflicts.empty() && force == Force::kNo) return Refusal(way, step, conflicts);
   Append(std::move(conflicts), report.conflicts);
-  auto barriers = BarriersBeyond(crossing, barriers_, OlderThan(way, steps_.size() - 1));
-  StepRow reversal;
-  Status done = RunRewind(*source, force, nullptr, report, reversal);
+  Reversed reversed{
+      .row = {},
+      .barriers = BarriersBeyond(crossing, barriers_, OlderThan(way, steps_.size() - 1))};
+  Status done = RunRewind(*source, force, nullptr, report, reversed.row);
   if (!done.ok() && done.error().code() == Code::kCorrupt && force == Force::kNo) {
     // It met one damaged anchor and turned back. Whoever asked wants to hear of all of them.
     MutexLock pin(pack_mutex_);
@@ -361,11 +373,7 @@ Status LogCore::CrossNewest(Way way, Force force, SpareRedo spare, RewindReport&
     if (!damage.empty()) return Refusal(way, step, damage);
   }
   TRY(done);
-  TRY(Promote(way, std::move(reversal), report));
-  NoteFailure("save barriers", SetBarriers(std::move(barriers)), report);
-  ForgetFrozen();
-  NoteFailure("drop what was crossed", DropRow(FolderOf(way), row), report);
-  return Ok();
+  return reversed;
 }
 
 // The reversal in wal/rewind becomes history: of redo after a rollback, of steps after a redo.

@@ -341,7 +341,7 @@ Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
     if (stat.ok() && stat->nlink > 1) TRY(writer.NoteAfter(object, *stat));
     return Ok();
   };
-  view.journal().ForEach([&](const Record& record) {
+  view.journal().ForEach<RemoveRecord, RenameRecord>([&](const Record& record, size_t) {
     if (!status.ok()) return;
     if (const auto* remove = std::get_if<RemoveRecord>(&record)) {
       if (remove->kept == Kept::kAnchor && remove->nlink > 1)

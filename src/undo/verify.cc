@@ -215,12 +215,13 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
   if (!view.has_changed_objects()) return conflicts;
-  view.journal().ForEach([&](const Record& record) {
-    const auto anchor = AnchorOf(view, record);
-    if (!anchor || !view.IsChanged(anchor->object)) return;
-    auto conflict = CheckOtherNames(place, objects, *anchor, files, later);
-    if (conflict) conflicts.push_back(std::move(*conflict));
-  });
+  view.journal().ForEach<RemoveRecord, RenameRecord, ReplaceRecord>(
+      [&](const Record& record, size_t) {
+        const auto anchor = AnchorOf(view, record);
+        if (!anchor || !view.IsChanged(anchor->object)) return;
+        auto conflict = CheckOtherNames(place, objects, *anchor, files, later);
+        if (conflict) conflicts.push_back(std::move(*conflict));
+      });
   return conflicts;
 }
 
@@ -259,16 +260,17 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
   Untouched untouched(view);
   std::optional<PresentAnchors> present;
   if (check == AnchorCheck::kPresence) present.emplace(files.dir());
-  view.journal().ForEach([&](const Record& record) {
-    if (const auto* meta = std::get_if<MetaRecord>(&record)) {
-      if (!present) untouched.See(*meta);
-    } else if (const auto* content = std::get_if<ContentRecord>(&record)) {
-      if (!view.IsDropped(*content)) note(CheckContent(*content, files));
-    } else if (const auto anchor = AnchorOf(view, record)) {
-      if (present && present->Has(anchor->slot)) return;
-      note(CheckAnchor(anchor->path, anchor->slot, anchor->object, untouched, files));
-    }
-  });
+  view.journal().ForEach<MetaRecord, ContentRecord, RemoveRecord, RenameRecord, ReplaceRecord>(
+      [&](const Record& record, size_t) {
+        if (const auto* meta = std::get_if<MetaRecord>(&record)) {
+          if (!present) untouched.See(*meta);
+        } else if (const auto* content = std::get_if<ContentRecord>(&record)) {
+          if (!view.IsDropped(*content)) note(CheckContent(*content, files));
+        } else if (const auto anchor = AnchorOf(view, record)) {
+          if (present && present->Has(anchor->slot)) return;
+          note(CheckAnchor(anchor->path, anchor->slot, anchor->object, untouched, files));
+        }
+      });
   return conflicts;
 }
 
