@@ -67,7 +67,9 @@ class CommandTrackerTest : public testing::Test {
       words.push_back(std::visit(Describe{}, action));
     return words;
   }
-  void Say(ShimMessage message) { tracker_.Receive(Result<std::string_view>(Encode(message))); }
+  void Say(const ShimMessage& message) {
+    tracker_.Receive(Result<std::string_view>(Encode(message)));
+  }
   void SayLine(std::string_view line) { tracker_.Receive(Result<std::string_view>(line)); }
   // A command that has started; its actions so far are gone.
   void Run(Exec exec) {
