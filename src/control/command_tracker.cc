@@ -118,12 +118,8 @@ Result<size_t> CommandTracker::SendInput(StepId id, std::string_view data) {
   if (!command->input_open) {
     return Error(Code::kInvalid, fmt::format("command {} takes no input", id.value));
   }
-  const size_t room = std::min(data.size(), InputRoom(id));
-  for (std::string_view rest = data.substr(0, room); !rest.empty();) {
-    const std::string_view piece = rest.substr(0, kMaxDataBytes);
-    Add(Send{Input{.id = id, .data = std::string(piece)}});
-    rest.remove_prefix(piece.size());
-  }
+  const size_t room = std::min({data.size(), InputRoom(id), kMaxDataBytes});
+  if (room > 0) Add(Send{Input{.id = id, .data = std::string(data.substr(0, room))}});
   command->input_sent += room;
   return room;
 }

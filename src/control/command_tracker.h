@@ -120,7 +120,8 @@ class CommandTracker {
   Status SendSignal(StepId id, int number);
   // kInvalid: it has no terminal.
   Status ResizeTerminal(StepId id, TerminalSize size);
-  // How many bytes from the front were sent; the rest does not fit the window and waits for InputRoom() to grow.
+  // How many bytes from the front were sent, in one message at most, so that a writer queue that is not paused takes it; the rest
+  // is for the next call. 0: the window is full, wait for InputRoom() to grow.
   // kInvalid: the command takes no input, or its input was closed.
   Result<size_t> SendInput(StepId id, std::string_view data);
   Status CloseInput(StepId id);
