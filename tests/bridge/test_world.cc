@@ -128,6 +128,9 @@ void Redirect(const std::string& output) {
 // In the grandchild: the first process of the pid namespace.
 [[noreturn]] void RunInside(int socket, const std::string& command, const std::string& project,
                             const WorldOptions& options, std::span<const sock_filter> filter) {
+  // Two processes write to this socket: the pid goes first.
+  char go = 0;
+  if (::read(socket, &go, 1) != 1) ::_exit(98);
   Need(::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr), "mount /proc");
   Need(::chdir(project.c_str()), "chdir");
   if (options.uid != 0) BecomeUser(options.uid);
@@ -137,7 +140,6 @@ void Redirect(const std::string& output) {
   const int listener = bridge::InstallFilter(filter);
   Need(listener, "seccomp");
   SendFd(socket, listener);
-  char go = 0;
   if (::read(socket, &go, 1) != 1) ::_exit(98);
   ::close_range(3, ~0u, 0);
   ExecShell(command);
@@ -227,6 +229,7 @@ RunningWorld::RunningWorld(bridge::Supervisor& supervisor, const std::string& co
   MapIds(child_);
   MustCall(::write(socket.get(), &byte, 1), "go on");
   MustCall(::read(socket.get(), &pid_, sizeof(pid_)), "pid");
+  MustCall(::write(socket.get(), &byte, 1), "go on");
   Fd listener = ReceiveFd(socket.get());
   if (!listener.valid()) {
     std::fprintf(stderr, "%s\n", ResultOf(child_, output_path_).output.c_str());
