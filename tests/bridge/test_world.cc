@@ -123,6 +123,8 @@ void Redirect(const std::string& output) {
   ::dup2(fd, 2);
   const int null = ::open("/dev/null", O_RDONLY);
   ::dup2(null, 0);
+  ::close(null);
+  ::close(fd);
 }
 
 // In the grandchild: the first process of the pid namespace.
@@ -205,6 +207,7 @@ CommandResult RunNatively(const std::string& command, const std::string& cwd, ui
     Redirect(output);
     Need(::chdir(cwd.c_str()), "chdir");
     if (uid != 0) BecomeUser(uid);
+    ::close_range(3, ~0u, 0);
     ExecShell(command);
   }
   return ResultOf(child, output);

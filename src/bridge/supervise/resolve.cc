@@ -304,7 +304,9 @@ Result<DirPtr> Resolver::OpenDir(const Caller& caller, const DirPtr& start, cons
     return DirPtr(
         std::make_shared<const Dir>(Dir{start->project, std::move(fd), std::string(*rel)}));
   }
-  if (errno == EXDEV || errno == ELOOP) return WalkDir(caller, start, path, links);
+  // /proc/self means whoever asks, so for us there is none: walking knows better.
+  const bool for_another = !ours && errno == ENOENT;
+  if (errno == EXDEV || errno == ELOOP || for_another) return WalkDir(caller, start, path, links);
   if (ours) return Failure("open a folder");
   return Nowhere();
 }

@@ -123,7 +123,8 @@ Result<std::string> Task::ReadText(uint64_t address) const {
     if (got <= 0)
       return Error::FromErrno(errno == EPERM ? EPERM : EFAULT, "read a string of a task");
     const void* end = std::memchr(buffer + filled, 0, static_cast<size_t>(got));
-    if (end != nullptr) return std::string(static_cast<const char*>(buffer), static_cast<const char*>(end));
+    if (end != nullptr)
+      return std::string(static_cast<const char*>(buffer), static_cast<const char*>(end));
     filled += static_cast<size_t>(got);
     address += static_cast<uint64_t>(got);
   }
