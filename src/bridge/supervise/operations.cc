@@ -48,12 +48,11 @@ Answer Fail(const Error& error) { return Answer::Fail(ErrnoFor(error)); }
   decl = std::move(tmp).value()
 
 std::string MagicPath(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
-int InterceptorErrno(const Error& error) { return ErrnoFor(error); }
 
 // The second half of every operation: do it as the caller unless the interceptor has, and record how it went.
 Answer Complete(Call& call, Result<Ticket> ticket,
                 const std::function<int(const Ticket&)>& operation) {
-  if (!ticket.ok()) return Answer::Fail(InterceptorErrno(ticket.error()));
+  if (!ticket.ok()) return Answer::Fail(ErrnoFor(ticket.error()));
   // Asking may have taken long.
   if (!call.listener.IsWaiting(call.id)) {
     ticket->Cancel();
@@ -283,7 +282,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
   const auto truncate = (flags & O_TRUNC) != 0 ? Truncate::kYes : Truncate::kNo;
   Result<Ticket> ticket = object.project->interceptor->BeginOpenForWrite(
       object.ref(), truncate, undo::WriteVisibility::kUnseen);
-  if (!ticket.ok()) return Answer::Fail(InterceptorErrno(ticket.error()));
+  if (!ticket.ok()) return Answer::Fail(ErrnoFor(ticket.error()));
   if (!call.listener.IsWaiting(call.id)) {
     ticket->Cancel();
     return Answer::Gone();
@@ -623,7 +622,7 @@ Answer Access(Call& call) {
   const int flags = call.Flags();
   ANSWER_ASSIGN(const Object object, TargetOf(call, FollowUnless(flags), flags));
   if (object.project == nullptr) return Answer::Continue();
-  ActAs as(call.status, (flags & AT_EACCESS) != 0 ? ActAs::Ids::kEffective : ActAs::Ids::kReal);
+  ActAs as(call.status, (flags & AT_EACCESS) != 0 ? ActAs::For::kLookup : ActAs::For::kRealUser);
   const long allowed =
       ::syscall(SYS_faccessat2, object.fd.get(), "", call.Value(0), AT_EMPTY_PATH | AT_EACCESS);
   return allowed == 0 ? Answer::Return(0) : Answer::Fail(errno);

@@ -212,14 +212,17 @@ Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd) {
   const auto key = std::pair(seen.device, seen.inode);
   if (visible) {
     if (seen.links == 0) return Refused(ENOENT, "the folder was removed");
-    MutexLock lock(mutex_);
-    const auto found = cache_.find(key);
-    if (found != cache_.end()) {
+    DirPtr known;
+    {
+      MutexLock lock(mutex_);
+      const auto found = cache_.find(key);
+      if (found != cache_.end()) known = found->second;
+    }
+    if (known != nullptr) {
       // The descriptor pins the inode, but the folder may have moved.
-      const auto path = ReadLinkAt(AT_FDCWD, MagicPath(found->second->fd.get()).c_str());
-      const auto rel = path ? Below(*path, found->second->project->path) : std::nullopt;
-      if (rel && *rel == found->second->path) return found->second;
-      cache_.erase(found);
+      const auto path = ReadLinkAt(AT_FDCWD, MagicPath(known->fd.get()).c_str());
+      const auto rel = path ? Below(*path, known->project->path) : std::nullopt;
+      if (rel && *rel == known->path) return known;
     }
   }
   TRY_ASSIGN(Object object, Identify(caller, std::move(fd)));
@@ -293,7 +296,7 @@ Result<DirPtr> Resolver::OpenDir(const Caller& caller, const DirPtr& start, cons
                            (ours ? RESOLVE_NO_XDEV : 0);
   Fd fd;
   {
-    ActAs as(caller.status);
+    ActAs as(caller.status, ActAs::For::kLookup);
     fd = OpenAt2(start->fd.get(), path, O_PATH | O_DIRECTORY, resolve);
   }
   if (fd.valid()) {
@@ -364,7 +367,7 @@ Result<DirPtr> Resolver::WalkDir(const Caller& caller, DirPtr dir, std::string p
     }
     Fd next;
     {
-      ActAs as(caller.status);
+      ActAs as(caller.status, ActAs::For::kLookup);
       next = Fd(::openat(dir->fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     }
     if (!next.valid())
@@ -415,7 +418,7 @@ Result<Object> Resolver::FindObject(const Caller& caller, int dirfd, std::string
     }
     Fd fd;
     {
-      ActAs as(caller.status);
+      ActAs as(caller.status, ActAs::For::kLookup);
       fd = Fd(::openat(at.dir->fd.get(), at.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     }
     if (!fd.valid()) {

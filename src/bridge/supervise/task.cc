@@ -67,9 +67,8 @@ void SetEffective(const Capabilities& own, uint64_t effective) {
 }
 
 std::vector<gid_t> GetGroups() {
-  std::vector<gid_t> groups(NGROUPS_MAX);
-  const int count = ::getgroups(NGROUPS_MAX, groups.data());
-  groups.resize(static_cast<size_t>(std::max(count, 0)));
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(::getgroups(0, nullptr), 0)));
+  if (!groups.empty()) CHECK(::getgroups(static_cast<int>(groups.size()), groups.data()) >= 0);
   return groups;
 }
 
@@ -215,17 +214,21 @@ void TaskCache::NoteUmask(Task& task, mode_t mask) {
   uncached_processes_.insert(status.tgid);
 }
 
-ActAs::ActAs(const TaskStatus& caller, Ids ids) : umask_(::umask(caller.umask)) {
+ActAs::ActAs(const TaskStatus& caller, For purpose) {
+  if (purpose == For::kChange) umask_ = ::umask(caller.umask);
   if (::geteuid() != 0) return;
+  const bool goes_everywhere = (caller.effective & CapBit(CAP_DAC_OVERRIDE)) != 0;
+  if (purpose == For::kLookup && goes_everywhere && caller.fs_uid == 0) return;
   switched_ = true;
-  const bool real = ids == Ids::kReal;
+  const bool real = purpose == For::kRealUser;
   const uid_t uid = real ? caller.real_uid : caller.fs_uid;
-  // access() judges by the real user: root has its permitted capabilities then, others none.
+  // The real root has its permitted capabilities, other real users none.
   const uint64_t caller_caps = !real ? caller.effective : uid == 0 ? caller.permitted : 0;
   const Capabilities own = GetCapabilities();
   effective_ = own.effective;
   groups_ = GetGroups();
-  if (groups_ != caller.groups) SetGroups(caller.groups);
+  regroup_ = groups_ != caller.groups;
+  if (regroup_) SetGroups(caller.groups);
   gid_ = static_cast<gid_t>(::setfsgid(real ? caller.real_gid : caller.fs_gid));
   uid_ = static_cast<uid_t>(::setfsuid(uid));
   SetEffective(own, own.permitted & caller_caps & kFileCapabilities);
@@ -233,14 +236,13 @@ ActAs::ActAs(const TaskStatus& caller, Ids ids) : umask_(::umask(caller.umask)) 
 
 ActAs::~ActAs() {
   const int saved = errno;
-  ::umask(umask_);
+  if (umask_) ::umask(*umask_);
   if (switched_) {
-    SetEffective(GetCapabilities(), effective_);
+    // Back to ids that are ours, which needs no capability; that changes the effective set, so it comes before it.
     ::setfsuid(uid_);
     ::setfsgid(gid_);
-    // setfsuid changes the effective set too.
     SetEffective(GetCapabilities(), effective_);
-    if (GetGroups() != groups_) SetGroups(groups_);
+    if (regroup_) SetGroups(groups_);
   }
   errno = saved;
 }

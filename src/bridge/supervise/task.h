@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -71,15 +72,20 @@ class TaskCache {
 // files than it has. The thread must not share its umask with others (unshare(CLONE_FS)).
 class ActAs {
  public:
-  enum class Ids : uint8_t { kEffective, kReal };
-  explicit ActAs(const TaskStatus& caller, Ids ids = Ids::kEffective);
+  enum class For : uint8_t {
+    kChange,
+    kLookup,  // only finds things: the umask does not matter, and whoever may go everywhere needs no switch
+    kRealUser,  // access() judges by the real user
+  };
+  explicit ActAs(const TaskStatus& caller, For purpose = For::kChange);
   ~ActAs();
   ActAs(const ActAs&) = delete;
   ActAs& operator=(const ActAs&) = delete;
 
  private:
-  mode_t umask_;
+  std::optional<mode_t> umask_;
   bool switched_ = false;
+  bool regroup_ = false;
   uint64_t effective_ = 0;
   uid_t uid_ = 0;
   gid_t gid_ = 0;
