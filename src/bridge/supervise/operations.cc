@@ -77,7 +77,9 @@ Result<Location> LocateArg(Call& call, const PathArg& arg) {
 // "." and ".." are no names that could change: the kernel says what is wrong.
 bool IsDots(const Location& at) { return at.name == "." || at.name == ".."; }
 
+// What nobody records. What was read belongs to the caller only if it still waits.
 Answer Plainly(Call& call, const std::function<int()>& operation) {
+  if (!call.listener.IsWaiting(call.id)) return Answer::Gone();
   ActAs as(call.status);
   return operation() < 0 ? Answer::Fail(errno) : Answer::Return(0);
 }
@@ -334,6 +336,7 @@ Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
 Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
   if (dir.project == nullptr) return Answer::Continue();
   if (!S_ISDIR(dir.mode)) return Answer::Fail(ENOTDIR);
+  if (!call.listener.IsWaiting(call.id)) return Answer::Gone();
   Fd file;
   {
     ActAs as(call.status);
@@ -634,6 +637,7 @@ Answer StatFs(Call& call) {
   if (!object.ok() || object->project == nullptr) return Answer::Continue();
   struct statfs st;
   if (::fstatfs(object->fd.get(), &st) != 0) return Answer::Fail(errno);
+  if (!call.listener.IsWaiting(call.id)) return Answer::Gone();
   const ByteView bytes(reinterpret_cast<const uint8_t*>(&st), sizeof(st));
   if (const Status written = call.task.WriteBytes(call.Value(0), bytes); !written.ok())
     return Fail(written.error());
