@@ -217,5 +217,16 @@ except OSError as e: print(errno.errorcode[e.errno])
   EXPECT_TRUE(space_.Exists("zz"));
 }
 
+// The 32-bit interface is not supervised: it meets the read-only mount.
+TEST_F(SupervisedWorld, ThirtyTwoBitCallsMeetTheReadOnlyMount) {
+  Open();
+  char self[4096] = {};
+  ASSERT_GT(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
+  const std::string bin = std::string(self).substr(0, std::string(self).rfind('/'));
+  EXPECT_EQ(Run(bin + "/victim_int80").output, "open -30\nunlink -30\nmount -1\nio_uring -38\n");
+  EXPECT_TRUE(space_.Exists("victim"));
+  EXPECT_FALSE(space_.Exists("new"));
+}
+
 }  // namespace
 }  // namespace sandglass::test
