@@ -1,0 +1,40 @@
+// Everything that the supervisor decodes from a task's memory or from /proc. The first byte chooses the decoder.
+#include <cstddef>
+#include <cstdint>
+
+#include "bridge/supervise/decode.h"
+
+namespace bridge = sandglass::bridge;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const sandglass::ByteView bytes(data + 1, size - 1);
+  const std::string_view text = sandglass::AsText(bytes);
+  switch (data[0] % 8) {
+    case 0:
+      if (const auto how = bridge::DecodeOpenHow(bytes); how.ok()) (void)bridge::CheckOpenHow(*how);
+      break;
+    case 1:
+      (void)bridge::DecodeTimes(bytes, bridge::TimeLayout::kTimespec);
+      break;
+    case 2:
+      (void)bridge::DecodeTimes(bytes, bridge::TimeLayout::kTimeval);
+      break;
+    case 3:
+      (void)bridge::DecodeTimes(bytes, bridge::TimeLayout::kSeconds);
+      break;
+    case 4:
+      (void)bridge::DecodeUnixPath(bytes);
+      break;
+    case 5:
+      (void)bridge::DecodeStatus(text);
+      break;
+    case 6:
+      (void)bridge::DecodeFileSizeLimit(text);
+      break;
+    case 7:
+      (void)bridge::DecodeMountInfo(text);
+      break;
+  }
+  return 0;
+}

@@ -1,0 +1,106 @@
+#include "bridge/supervise/filter.h"
+
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+
+#include "bridge/supervise/syscall_table.h"
+
+namespace sandglass::bridge {
+namespace {
+
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+constexpr uint32_t kX32Bit = 0x40000000;
+
+class Program {
+ public:
+  void Load(size_t offset) { Put(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset)); }
+  void Return(uint32_t action) { Put(BPF_RET | BPF_K, action); }
+  void Jump(uint16_t test, uint32_t operand, uint8_t if_true, uint8_t if_false) {
+    code_.push_back({static_cast<uint16_t>(BPF_JMP | test | BPF_K), if_true, if_false, operand});
+  }
+  // Rows of one number that lie together become one block; nothing after it sees that number.
+  void Table(std::span<const SyscallRule> rules) {
+    while (!rules.empty()) {
+      size_t count = 1;
+      while (count < rules.size() && rules[count].number == rules[0].number) ++count;
+      Block(rules.first(count));
+      rules = rules.subspan(count);
+    }
+    Return(SECCOMP_RET_ALLOW);
+  }
+  std::vector<sock_filter> Take() { return std::move(code_); }
+  void Append(std::span<const sock_filter> code) {
+    code_.insert(code_.end(), code.begin(), code.end());
+  }
+
+ private:
+  void Put(uint16_t code, uint32_t operand) { code_.push_back({code, 0, 0, operand}); }
+
+  static uint32_t ActionOf(const SyscallRule& rule) {
+    return rule.error != 0 ? SECCOMP_RET_ERRNO | rule.error : SECCOMP_RET_USER_NOTIF;
+  }
+
+  void Block(std::span<const SyscallRule> rules) {
+    const size_t start = code_.size();
+    Jump(BPF_JEQ, rules[0].number, 0, 0);
+    bool decided = false;
+    for (const SyscallRule& rule : rules) {
+      if (rule.when.kind != When::Kind::kAlways) {
+        Load(offsetof(seccomp_data, args) + 8 * rule.when.arg);
+        Jump(rule.when.kind == When::Kind::kBits ? BPF_JSET : BPF_JEQ, rule.when.operand, 0, 1);
+      } else {
+        decided = true;
+      }
+      Return(ActionOf(rule));
+    }
+    if (!decided) Return(SECCOMP_RET_ALLOW);
+    const size_t length = code_.size() - start - 1;
+    CHECK(length < 256);
+    code_[start].jf = static_cast<uint8_t>(length);
+  }
+
+  std::vector<sock_filter> code_;
+};
+
+}  // namespace
+
+std::vector<sock_filter> BuildFilter() {
+  Program foreign;
+  foreign.Load(offsetof(seccomp_data, nr));
+  foreign.Table(ForeignTable());
+  const std::vector<sock_filter> foreign_code = foreign.Take();
+
+  Program program;
+  program.Load(offsetof(seccomp_data, arch));
+  program.Jump(BPF_JEQ, AUDIT_ARCH_X86_64, 2, 0);
+  program.Jump(BPF_JEQ, AUDIT_ARCH_I386, 2, 0);
+  program.Return(SECCOMP_RET_ERRNO | ENOSYS);
+  // A conditional jump may be too short to pass over the foreign table; an unconditional one is not.
+  program.Jump(BPF_JA, static_cast<uint32_t>(foreign_code.size()), 0, 0);
+  program.Append(foreign_code);
+  program.Load(offsetof(seccomp_data, nr));
+  program.Jump(BPF_JGE, kX32Bit, 0, 1);
+  program.Return(SECCOMP_RET_ERRNO | ENOSYS);
+  program.Table(SyscallTable());
+  return program.Take();
+}
+
+int InstallFilter(std::span<const sock_filter> program) {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  sock_fprog raw{static_cast<unsigned short>(program.size()),
+                 const_cast<sock_filter*>(program.data())};
+  return static_cast<int>(
+      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &raw));
+}
+
+}  // namespace sandglass::bridge

@@ -1,0 +1,44 @@
+// LiveWriters: the objects to which a writable descriptor was handed out, and which some process may therefore still write to unseen.
+//
+// At the end of a step the session asks for the survivors and gives them to UndoLog::CloseStep. An object stays in the set until a
+// lease proves that nobody has it open for writing. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/ids.h"
+#include "base/thread_annotations.h"
+#include "undo/interceptor.h"
+
+namespace sandglass::bridge {
+
+struct Project;
+
+class LiveWriters {
+ public:
+  // `fd` is about to be handed out and allows writing.
+  void Add(const Project& project, int fd) EXCLUDES(mutex_);
+  // Objects of the project that may still be written to; the descriptors live until the next call of any method.
+  std::vector<undo::ObjectRef> Survivors(const Project& project) EXCLUDES(mutex_);
+  // No process is left that could write: the usual end of a step.
+  void Clear() EXCLUDES(mutex_);
+  size_t size() const EXCLUDES(mutex_);
+
+ private:
+  struct Writer {
+    const Project* project;
+    Fd object;  // O_PATH: must not itself count as an open file
+  };
+  void Prune() REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  std::map<std::pair<uint64_t, uint64_t>, Writer> writers_
+      GUARDED_BY(mutex_);  // by device and inode
+  size_t prune_at_ GUARDED_BY(mutex_) = 2048;
+};
+
+}  // namespace sandglass::bridge

@@ -1,0 +1,90 @@
+// What the supervisor does for each call: one function per handler of the table. A function resolves what the call names, asks
+// the interceptor, performs the operation with the caller's identity and says what to answer. Any worker thread.
+#pragma once
+
+#include <linux/seccomp.h>
+
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/thread_annotations.h"
+#include "bridge/supervise/listener.h"
+#include "bridge/supervise/live_writers.h"
+#include "bridge/supervise/resolve.h"
+#include "bridge/supervise/syscall_table.h"
+#include "bridge/supervise/task.h"
+
+namespace sandglass::bridge {
+
+struct Answer {
+  enum class Kind : uint8_t {
+    kContinue,  // not ours: let the kernel do it in the task's own view
+    kReturn,
+    kFail,
+    kHandOver,
+    kGone,  // the task does not wait any more
+  } kind = Kind::kContinue;
+  int64_t value = 0;  // kFail: the errno
+  Fd fd = {};
+  uint32_t fd_flags = 0;
+
+  static Answer Continue() { return {}; }
+  static Answer Gone() { return {.kind = Kind::kGone}; }
+  static Answer Return(int64_t value) { return {.kind = Kind::kReturn, .value = value}; }
+  static Answer Fail(int sys_errno) { return {.kind = Kind::kFail, .value = sys_errno}; }
+};
+
+// AF_UNIX sockets that the world itself made in a project: others belong to the host and are out of reach. Thread-safe.
+class BoundSockets {
+ public:
+  void Add(uint64_t device, uint64_t inode) {
+    MutexLock lock(mutex_);
+    sockets_.emplace(device, inode);
+  }
+  bool Has(uint64_t device, uint64_t inode) const {
+    MutexLock lock(mutex_);
+    return sockets_.contains({device, inode});
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::set<std::pair<uint64_t, uint64_t>> sockets_ GUARDED_BY(mutex_);
+};
+
+// What all commands of a supervisor share.
+struct Shared {
+  std::vector<std::unique_ptr<Project>> projects;
+  TaskCache tasks;
+  Resolver resolver{projects};
+  LiveWriters writers;
+  BoundSockets sockets;
+};
+
+// One call on its way.
+struct Call {
+  Shared& shared;
+  const Listener& listener;
+  const SyscallRule& rule;
+  uint64_t id;
+  std::span<const uint64_t, 6> args;
+  Task& task;
+  TaskStatus status;
+  const WorldView& view;
+
+  uint64_t Arg(int index) const { return index < 0 ? 0 : args[static_cast<size_t>(index)]; }
+  int IntArg(int index) const { return static_cast<int>(Arg(index)); }
+  // Of what is to be done: 0 is the first.
+  uint64_t Value(int index) const { return Arg(rule.value + index); }
+  int Flags() const {
+    return static_cast<int>(rule.fixed) | (rule.flags < 0 ? 0 : IntArg(rule.flags));
+  }
+  Resolver::Caller caller() const { return {task, status, view}; }
+};
+
+Answer Perform(Call& call);
+
+}  // namespace sandglass::bridge

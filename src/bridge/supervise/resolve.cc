@@ -1,0 +1,465 @@
+#include "bridge/supervise/resolve.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <optional>
+
+#include "base/beneath.h"
+#include "base/io.h"
+#include "base/rel_path.h"
+
+namespace sandglass::bridge {
+namespace {
+
+constexpr int kMaxLinks = 40;  // as the kernel counts
+constexpr int kRaces = 8;
+constexpr size_t kMaxCachedDirs = 512;
+constexpr uint64_t kProcRootInode = 1;
+
+Error Failure(std::string_view what) { return Error::FromErrno(errno, what); }
+Error Refused(int sys_errno, std::string_view what) { return Error::FromErrno(sys_errno, what); }
+
+struct Identity {
+  uint64_t device = 0, inode = 0, mount = 0;
+  uint32_t mode = 0, links = 0;
+  bool SameInode(const Identity& other) const {
+    return device == other.device && inode == other.inode;
+  }
+};
+
+Result<Identity> IdentityOf(int fd) {
+  struct statx st;
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+              STATX_TYPE | STATX_MODE | STATX_INO | STATX_NLINK | STATX_MNT_ID, &st) != 0)
+    return Failure("statx");
+  return Identity{makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, st.stx_mnt_id,
+                  st.stx_mode, st.stx_nlink};
+}
+
+Fd OpenAt2(int dir, const std::string& path, uint64_t flags, uint64_t resolve) {
+  open_how how{.flags = flags | O_CLOEXEC, .mode = 0, .resolve = resolve};
+  for (int attempt = 0; attempt < 64; ++attempt) {
+    const long fd = ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof(how));
+    if (fd >= 0 || errno != EAGAIN) return Fd(static_cast<int>(fd));
+  }
+  return Fd();
+}
+
+// `path` without `base` in front; nullopt: it does not begin with it.
+std::optional<std::string_view> Below(std::string_view path, std::string_view base) {
+  if (base == "/") base = "";
+  if (!path.starts_with(base)) return std::nullopt;
+  path.remove_prefix(base.size());
+  if (!path.empty() && path.front() != '/') return std::nullopt;
+  while (!path.empty() && path.front() == '/') path.remove_prefix(1);
+  return path;
+}
+
+struct SplitPath {
+  std::string dir;
+  std::string name;
+  Location::Slash slash = Location::Slash::kNo;
+};
+
+SplitPath Split(std::string_view path) {
+  SplitPath out;
+  while (path.size() > 1 && path.back() == '/') {
+    path.remove_suffix(1);
+    out.slash = Location::Slash::kTrailing;
+  }
+  const size_t cut = path.rfind('/');
+  if (path == "/") return {"/", ".", Location::Slash::kNo};
+  if (cut == std::string_view::npos) {
+    out.name = path;
+  } else {
+    out.dir = path.substr(0, cut + 1);
+    out.name = path.substr(cut + 1);
+  }
+  return out;
+}
+
+std::string MagicPath(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+std::optional<std::string> ReadLinkAt(int dir, const char* path) {
+  char buffer[PATH_MAX];
+  const ssize_t size = ::readlinkat(dir, path, buffer, sizeof(buffer));
+  if (size < 0) return std::nullopt;
+  return std::string(buffer, static_cast<size_t>(size));
+}
+
+bool IsProc(int fd) {
+  struct statfs st;
+  return ::fstatfs(fd, &st) == 0 && st.f_type == PROC_SUPER_MAGIC;
+}
+
+// The name of `child` in `parent`, by looking at all of them.
+Result<std::string> NameIn(int parent, const Identity& child) {
+  const int raw = ::openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const dir = raw < 0 ? nullptr : ::fdopendir(raw);
+  if (dir == nullptr) return Failure("read a folder on the way up");
+  std::string name;
+  while (const dirent* entry = ::readdir(dir)) {
+    if (entry->d_ino != child.inode) continue;
+    const std::string_view found = entry->d_name;
+    if (found != "." && found != "..") name = found;
+  }
+  ::closedir(dir);
+  if (name.empty()) return Refused(ENOENT, "a folder on the way up has no name");
+  return name;
+}
+
+}  // namespace
+
+Result<std::string> PathOfFd(int fd) {
+  if (auto path = ReadLinkAt(AT_FDCWD, MagicPath(fd).c_str())) return *path;
+  if (errno != ENAMETOOLONG) return Failure("readlink");
+  // Too long for the kernel to print: go up until it can.
+  std::string below;
+  Fd current;
+  for (int at = fd;;) {
+    TRY_ASSIGN(Identity here, IdentityOf(at));
+    Fd parent(::openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!parent.valid()) return Failure("go up");
+    TRY_ASSIGN(std::string name, NameIn(parent.get(), here));
+    below = below.empty() ? name : name + "/" + below;
+    if (auto path = ReadLinkAt(AT_FDCWD, MagicPath(parent.get()).c_str()))
+      return *path == "/" ? *path + below : *path + "/" + below;
+    if (errno != ENAMETOOLONG) return Failure("readlink");
+    current = std::move(parent);
+    at = current.get();
+  }
+}
+
+// Which mounts of the world show a project, or a part of one, wherever.
+Result<std::shared_ptr<const WorldView>> WorldView::Of(
+    pid_t pid, const std::vector<std::unique_ptr<Project>>& projects) {
+  auto view = std::make_shared<WorldView>();
+  view->root_ =
+      Fd(::open(fmt::format("/proc/{}/root", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!view->root_.valid()) return Failure("open the world's root");
+  constexpr size_t kMaxMountInfo = 16u << 20;
+  TRY_ASSIGN(std::string inner,
+             ReadFileAt(AT_FDCWD, fmt::format("/proc/{}/mountinfo", pid).c_str(), kMaxMountInfo));
+  TRY_ASSIGN(std::string outer, ReadFileAt(AT_FDCWD, "/proc/self/mountinfo", kMaxMountInfo));
+  const std::vector<MountLine> ours = DecodeMountInfo(outer);
+  for (const auto& project : projects) {
+    TRY_ASSIGN(Identity root, IdentityOf(project->root.get()));
+    const auto mount = std::find_if(ours.begin(), ours.end(),
+                                    [&](const MountLine& line) { return line.id == root.mount; });
+    if (mount == ours.end()) return Refused(ENOENT, "the project's mount is not in our namespace");
+    const auto rest = Below(project->path, mount->point);
+    if (!rest) return Refused(EXDEV, "the project is not below its mount");
+    const std::string in_fs =
+        (mount->root == "/" ? "" : mount->root) + (rest->empty() ? "" : "/" + std::string(*rest));
+    for (const MountLine& line : DecodeMountInfo(inner)) {
+      if (line.device != mount->device) continue;
+      if (const auto prefix = Below(line.root, in_fs))
+        view->mounts_[line.id] = {project.get(), std::string(*prefix), line.point};
+    }
+  }
+  return std::shared_ptr<const WorldView>(std::move(view));
+}
+
+const WorldView::Mount* WorldView::Find(uint64_t mount_id) const {
+  const auto found = mounts_.find(mount_id);
+  return found == mounts_.end() ? nullptr : &found->second;
+}
+
+Result<Object> Resolver::Identify(const Caller& caller, Fd fd) {
+  for (int attempt = 0; attempt < kRaces; ++attempt) {
+    TRY_ASSIGN(Identity wanted, IdentityOf(fd.get()));
+    const WorldView::Mount* mount = caller.view.Find(wanted.mount);
+    if (mount == nullptr) {
+      // On our own mount only what we handed out can be.
+      for (const auto& project : projects_) {
+        if (project->mount != wanted.mount) continue;
+        TRY_ASSIGN(std::string path, PathOfFd(fd.get()));
+        const auto rel = Below(path, project->path);
+        if (rel)
+          return Object{project.get(), std::move(fd), wanted.links == 0 ? "" : std::string(*rel),
+                        wanted.mode};
+      }
+      return Object{nullptr, std::move(fd), "", wanted.mode};
+    }
+    if (wanted.links == 0) return Refused(EROFS, "an object without a name is out of reach");
+    TRY_ASSIGN(std::string path, PathOfFd(fd.get()));
+    const auto rel = Below(path, mount->point);
+    if (!rel) continue;
+    const std::string in_project = JoinPath(mount->prefix, *rel);
+    Result<Fd> here = OpenBeneath(mount->project->root.get(), in_project, O_PATH | O_NOFOLLOW);
+    if (!here.ok()) continue;
+    TRY_ASSIGN(Identity found, IdentityOf(here->get()));
+    if (found.SameInode(wanted))
+      return Object{mount->project, std::move(*here), in_project, wanted.mode};
+  }
+  return Refused(EROFS, "the object is not where its descriptor says");
+}
+
+Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd) {
+  TRY_ASSIGN(Identity seen, IdentityOf(fd.get()));
+  const bool visible = caller.view.Find(seen.mount) != nullptr;
+  const auto key = std::pair(seen.device, seen.inode);
+  if (visible) {
+    if (seen.links == 0) return Refused(ENOENT, "the folder was removed");
+    DirPtr known;
+    {
+      MutexLock lock(mutex_);
+      const auto found = cache_.find(key);
+      if (found != cache_.end()) known = found->second;
+    }
+    if (known != nullptr) {
+      // The descriptor pins the inode, but the folder may have moved.
+      const auto path = ReadLinkAt(AT_FDCWD, MagicPath(known->fd.get()).c_str());
+      const auto rel = path ? Below(*path, known->project->path) : std::nullopt;
+      if (rel && *rel == known->path) return known;
+    }
+  }
+  TRY_ASSIGN(Object object, Identify(caller, std::move(fd)));
+  auto dir = std::make_shared<const Dir>(
+      Dir{object.project, std::move(object.fd), std::move(object.path)});
+  if (visible && dir->project != nullptr) {
+    MutexLock lock(mutex_);
+    if (cache_.size() >= kMaxCachedDirs) cache_.clear();
+    cache_[key] = dir;
+  }
+  return DirPtr(dir);
+}
+
+Result<DirPtr> Resolver::StartDir(const Caller& caller, int dirfd) {
+  if (dirfd == AT_FDCWD) {
+    TRY_ASSIGN(Fd cwd, caller.task.OpenWorkingDir());
+    return Classify(caller, std::move(cwd));
+  }
+  TRY_ASSIGN(Fd copy, caller.task.CopyFd(dirfd));
+  TRY_ASSIGN(Identity identity, IdentityOf(copy.get()));
+  if (!S_ISDIR(identity.mode)) return Refused(ENOTDIR, "dirfd");
+  return Classify(caller, std::move(copy));
+}
+
+Result<DirPtr> Resolver::RootDir(const Caller& caller) const {
+  TRY_ASSIGN(Fd root, caller.task.OpenRootDir());
+  return DirPtr(std::make_shared<const Dir>(Dir{nullptr, std::move(root), ""}));
+}
+
+DirPtr Resolver::ProjectOf(const Caller& caller, std::string_view path,
+                           std::string_view& rest) const {
+  if (roots_differ_) return nullptr;
+  for (const auto& project : projects_) {
+    const auto rel = Below(path, project->path);
+    if (!rel || rel->empty()) continue;
+    (void)caller;
+    rest = *rel;
+    return std::make_shared<const Dir>(
+        Dir{project.get(), Fd(::fcntl(project->root.get(), F_DUPFD_CLOEXEC, 0)), ""});
+  }
+  return nullptr;
+}
+
+Result<Location> Resolver::Locate(const Caller& caller, DirPtr start, std::string path,
+                                  int& links) {
+  if (path.empty()) return Refused(ENOENT, "empty path");
+  if (path.front() == '/') {
+    std::string_view rest;
+    if (DirPtr root = ProjectOf(caller, path, rest)) {
+      const std::string below(rest);
+      return Locate(caller, std::move(root), below, links);
+    }
+    TRY_ASSIGN(start, RootDir(caller));
+  }
+  SplitPath split = Split(path);
+  if (!split.dir.empty()) {
+    TRY_ASSIGN(start, OpenDir(caller, start, split.dir, links));
+  }
+  return Location{std::move(start), std::move(split.name), split.slash};
+}
+
+// A folder that is not ours and cannot be reached: the kernel will say why.
+DirPtr Nowhere() { return std::make_shared<const Dir>(); }
+
+Result<DirPtr> Resolver::OpenDir(const Caller& caller, const DirPtr& start, const std::string& path,
+                                 int& links) {
+  const bool ours = start->project != nullptr;
+  if (!ours && !start->fd.valid()) return start;
+  const uint64_t resolve = RESOLVE_NO_MAGICLINKS |
+                           (path.front() == '/' ? RESOLVE_IN_ROOT : RESOLVE_BENEATH) |
+                           (ours ? RESOLVE_NO_XDEV : 0);
+  Fd fd;
+  {
+    ActAs as(caller.status, ActAs::For::kLookup);
+    fd = OpenAt2(start->fd.get(), path, O_PATH | O_DIRECTORY, resolve);
+  }
+  if (fd.valid()) {
+    if (!ours) return Classify(caller, std::move(fd));
+    TRY_ASSIGN(std::string now, PathOfFd(fd.get()));
+    const auto rel = Below(now, start->project->path);
+    if (!rel) return Refused(ENOENT, "the folder left the project");
+    return DirPtr(
+        std::make_shared<const Dir>(Dir{start->project, std::move(fd), std::string(*rel)}));
+  }
+  // /proc/self means whoever asks, so for us there is none: walking knows better.
+  const bool for_another = !ours && errno == ENOENT;
+  if (errno == EXDEV || errno == ELOOP || for_another) return WalkDir(caller, start, path, links);
+  if (ours) return Failure("open a folder");
+  return Nowhere();
+}
+
+Result<DirPtr> Resolver::Up(const Caller& caller, const DirPtr& dir) {
+  if (dir->project != nullptr && dir->path.empty()) {
+    // Out of the project: its parent in the task's view.
+    TRY_ASSIGN(DirPtr root, RootDir(caller));
+    Fd parent =
+        OpenAt2(root->fd.get(), dir->project->path + "/..", O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT);
+    if (!parent.valid()) return Nowhere();
+    return Classify(caller, std::move(parent));
+  }
+  TRY_ASSIGN(DirPtr root, RootDir(caller));
+  TRY_ASSIGN(Identity top, IdentityOf(root->fd.get()));
+  TRY_ASSIGN(Identity here, IdentityOf(dir->fd.get()));
+  if (top.SameInode(here) && top.mount == here.mount) return dir;
+  Fd parent(::openat(dir->fd.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!parent.valid()) return Failure("go up");
+  return Classify(caller, std::move(parent));
+}
+
+// The text to follow. On /proc some links have none that helps: those lead to an object directly (EREMOTE).
+Result<std::string> Resolver::LinkTarget(const Caller& caller, const Dir& dir,
+                                         const std::string& name, const Fd& link) const {
+  if (dir.project == nullptr && IsProc(dir.fd.get())) {
+    TRY_ASSIGN(Identity parent, IdentityOf(dir.fd.get()));
+    if (parent.inode != kProcRootInode) return Refused(EREMOTE, "magic link");
+    // They mean whoever asks, and we are not in that pid namespace.
+    if (name == "self") return fmt::format("{}", caller.status.inner_tgid);
+    if (name == "thread-self")
+      return fmt::format("{}/task/{}", caller.status.inner_tgid, caller.status.inner_tid);
+  }
+  if (auto target = ReadLinkAt(link.get(), "")) return *target;
+  return Failure("readlink");
+}
+
+Result<DirPtr> Resolver::WalkDir(const Caller& caller, DirPtr dir, std::string path, int& links) {
+  while (!path.empty()) {
+    if (path.front() == '/') {
+      if (dir->project != nullptr || !dir->fd.valid()) {
+        TRY_ASSIGN(dir, RootDir(caller));
+      }
+      path.erase(0, std::min(path.find_first_not_of('/'), path.size()));
+      continue;
+    }
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string name = path.substr(0, end);
+    path.erase(0, std::min(path.find_first_not_of('/', end), path.size()));
+    if (name == ".") continue;
+    if (name == "..") {
+      TRY_ASSIGN(dir, Up(caller, dir));
+      if (dir->project == nullptr && !dir->fd.valid()) return dir;
+      continue;
+    }
+    Fd next;
+    {
+      ActAs as(caller.status, ActAs::For::kLookup);
+      next = Fd(::openat(dir->fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    }
+    if (!next.valid())
+      return dir->project != nullptr ? Result<DirPtr>(Failure("walk")) : Result<DirPtr>(Nowhere());
+    TRY_ASSIGN(Identity identity, IdentityOf(next.get()));
+    if (S_ISLNK(identity.mode)) {
+      if (++links > kMaxLinks) return Refused(ELOOP, "walk");
+      Result<std::string> target = LinkTarget(caller, *dir, name, next);
+      if (target.ok()) {
+        // An absolute one starts at the task's root, wherever we are.
+        if (target->starts_with('/')) {
+          TRY_ASSIGN(dir, RootDir(caller));
+        }
+        path = path.empty() ? *target : *target + "/" + path;
+        continue;
+      }
+      if (target.error().sys_errno() != EREMOTE) return target.error();
+      next = Fd(::openat(dir->fd.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+      if (!next.valid()) return Nowhere();
+    } else if (!S_ISDIR(identity.mode)) {
+      return dir->project != nullptr ? Result<DirPtr>(Refused(ENOTDIR, "walk"))
+                                     : Result<DirPtr>(Nowhere());
+    }
+    TRY_ASSIGN(dir, Classify(caller, std::move(next)));
+  }
+  return dir;
+}
+
+Result<Location> Resolver::FindName(const Caller& caller, int dirfd, std::string_view path) {
+  DirPtr start = Nowhere();
+  if (!path.starts_with('/') && !path.empty()) {
+    TRY_ASSIGN(start, StartDir(caller, dirfd));
+  }
+  int links = 0;
+  return Locate(caller, std::move(start), std::string(path), links);
+}
+
+Result<Object> Resolver::FindObject(const Caller& caller, int dirfd, std::string_view path,
+                                    Follow follow, Location* missing) {
+  TRY_ASSIGN(Location at, FindName(caller, dirfd, path));
+  int links = 0;
+  while (true) {
+    if (!at.ours() && !at.dir->fd.valid()) return Object{};
+    if (at.name == "..") {
+      TRY_ASSIGN(at.dir, Up(caller, at.dir));
+      at.name = ".";
+      continue;
+    }
+    Fd fd;
+    {
+      ActAs as(caller.status, ActAs::For::kLookup);
+      fd = Fd(::openat(at.dir->fd.get(), at.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    }
+    if (!fd.valid()) {
+      const int failure = errno;
+      if (missing != nullptr && failure == ENOENT) {
+        *missing = std::move(at);
+        return Object{};
+      }
+      if (!at.ours()) return Object{};
+      return Refused(failure, "open");
+    }
+    TRY_ASSIGN(Identity identity, IdentityOf(fd.get()));
+    const bool wants_target = follow == Follow::kYes || at.slash == Location::Slash::kTrailing;
+    if (S_ISLNK(identity.mode) && wants_target) {
+      if (++links > kMaxLinks) return Refused(ELOOP, "follow");
+      Result<std::string> target = LinkTarget(caller, *at.dir, at.name, fd);
+      if (!target.ok() && target.error().sys_errno() == EREMOTE) {
+        Fd behind(::openat(at.dir->fd.get(), at.name.c_str(), O_PATH | O_CLOEXEC));
+        if (!behind.valid()) return Object{};
+        return Identify(caller, std::move(behind));
+      }
+      TRY(target);
+      const Location::Slash slash = at.slash;
+      TRY_ASSIGN(at, Locate(caller, at.dir, *target, links));
+      if (slash == Location::Slash::kTrailing) at.slash = slash;
+      continue;
+    }
+    if (!at.ours()) return Identify(caller, std::move(fd));
+    if (identity.mount != at.dir->project->mount)
+      return Object{nullptr, std::move(fd), "", identity.mode};
+    if (at.slash == Location::Slash::kTrailing && !S_ISDIR(identity.mode))
+      return Refused(ENOTDIR, "open");
+    std::string where = at.name == "." ? at.dir->path : JoinPath(at.dir->path, at.name);
+    return Object{at.dir->project, std::move(fd), std::move(where),
+                  static_cast<mode_t>(identity.mode)};
+  }
+}
+
+Result<Object> Resolver::FindFd(const Caller& caller, int fd) {
+  TRY_ASSIGN(Fd copy, caller.task.CopyFd(fd));
+  return Identify(caller, std::move(copy));
+}
+
+}  // namespace sandglass::bridge

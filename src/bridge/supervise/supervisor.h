@@ -1,0 +1,68 @@
+// Supervisor: performs the supervised calls of a world's commands on the projects, through the interceptor.
+//
+// Each command has its own listener, and so its own workers: whose call it was needs no trust. At least two workers wait per
+// command; when all of them are held up (a safeguard asks somebody, a folder is renamed), another one is started, so a held
+// operation never keeps others waiting. Workers are threads with an identity, umask and working directory of their own.
+// The supervisor must live outside of the world's pid and user namespaces. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "undo/interceptor.h"
+
+namespace sandglass::bridge {
+
+struct Shared;
+class SupervisedCommand;
+
+struct ProjectSpec {
+  std::string path;  // absolute and without symlinks; the world has it read-only at the same path
+  undo::Interceptor* interceptor;
+};
+
+class Supervisor {
+ public:
+  static Result<std::unique_ptr<Supervisor>> Create(const std::vector<ProjectSpec>& projects);
+  ~Supervisor();
+
+  // Serves the filter of one command until none of its processes is left. `pid` is any process of its world, as it is mounted
+  // for good.
+  Result<std::unique_ptr<SupervisedCommand>> Supervise(Fd listener, pid_t pid);
+
+  // Objects of a project (by its place in the list given to Create) that a process may still write to. Valid until the next call.
+  std::vector<undo::ObjectRef> LiveWriters(size_t project);
+  // No process of any command is left.
+  void ForgetWriters();
+
+ private:
+  Supervisor();
+  std::unique_ptr<Shared> shared_;
+};
+
+// A command under supervision. Destroying it waits for its processes to end.
+class SupervisedCommand {
+ public:
+  struct State;
+  explicit SupervisedCommand(std::shared_ptr<State> state);
+  SupervisedCommand(const SupervisedCommand&) = delete;
+  SupervisedCommand& operator=(const SupervisedCommand&) = delete;
+  ~SupervisedCommand();
+
+  // Until the last process of the command is gone and its calls are done.
+  void Wait();
+  // Calls being performed now.
+  size_t in_flight() const;
+  // How many calls were answered, for measurements.
+  uint64_t calls() const;
+
+ private:
+  std::shared_ptr<State> state_;  // owners: this and the workers
+};
+
+}  // namespace sandglass::bridge

@@ -1,0 +1,130 @@
+#include "bridge/supervise/syscall_table.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "base/io.h"
+#include "bridge/supervise/filter.h"
+
+namespace sandglass::bridge {
+namespace {
+
+// What the kernel would do with the program: only the instructions that we use.
+uint32_t Run(const std::vector<sock_filter>& program, const seccomp_data& data) {
+  uint32_t accumulator = 0;
+  for (size_t at = 0; at < program.size(); ++at) {
+    const sock_filter& op = program[at];
+    switch (op.code) {
+      case BPF_LD | BPF_W | BPF_ABS:
+        std::memcpy(&accumulator, reinterpret_cast<const char*>(&data) + op.k, 4);
+        break;
+      case BPF_JMP | BPF_JEQ | BPF_K:
+        at += accumulator == op.k ? op.jt : op.jf;
+        break;
+      case BPF_JMP | BPF_JGE | BPF_K:
+        at += accumulator >= op.k ? op.jt : op.jf;
+        break;
+      case BPF_JMP | BPF_JSET | BPF_K:
+        at += (accumulator & op.k) != 0 ? op.jt : op.jf;
+        break;
+      case BPF_JMP | BPF_JA | BPF_K:
+        at += op.k;
+        break;
+      case BPF_RET | BPF_K:
+        return op.k;
+      default:
+        ADD_FAILURE() << "unknown instruction " << op.code;
+        return 0;
+    }
+  }
+  ADD_FAILURE() << "ran over the end";
+  return 0;
+}
+
+uint32_t Verdict(uint32_t arch, uint32_t number, std::array<uint64_t, 6> args = {}) {
+  static const std::vector<sock_filter> program = BuildFilter();
+  seccomp_data data{};
+  data.nr = static_cast<int>(number);
+  data.arch = arch;
+  std::memcpy(data.args, args.data(), sizeof(data.args));
+  return Run(program, data);
+}
+
+uint32_t WantedFor(const SyscallRule& rule) {
+  return rule.error != 0 ? SECCOMP_RET_ERRNO | rule.error : SECCOMP_RET_USER_NOTIF;
+}
+
+void ExpectEveryRow(uint32_t arch, std::span<const SyscallRule> table) {
+  for (const SyscallRule& rule : table) {
+    std::array<uint64_t, 6> args{};
+    args[rule.when.arg] =
+        rule.when.kind == When::Kind::kAlways ? 0 : rule.when.operand | 7ull << 32;
+    EXPECT_EQ(Verdict(arch, rule.number, args), WantedFor(rule)) << rule.name;
+    if (rule.when.kind == When::Kind::kAlways) continue;
+    EXPECT_EQ(Verdict(arch, rule.number), uint32_t{SECCOMP_RET_ALLOW}) << rule.name;
+  }
+}
+
+TEST(SyscallFilter, DoesWhatEachRowSays) {
+  ExpectEveryRow(AUDIT_ARCH_X86_64, SyscallTable());
+  ExpectEveryRow(AUDIT_ARCH_I386, ForeignTable());
+}
+
+TEST(SyscallFilter, LetsEverythingElsePass) {
+  std::set<uint32_t> known;
+  for (const SyscallRule& rule : SyscallTable()) known.insert(rule.number);
+  for (uint32_t number = 0; number < 600; ++number) {
+    if (!known.contains(number))
+      EXPECT_EQ(Verdict(AUDIT_ARCH_X86_64, number), uint32_t{SECCOMP_RET_ALLOW}) << number;
+  }
+}
+
+TEST(SyscallFilter, RefusesX32AndOtherInterfaces) {
+  EXPECT_EQ(Verdict(AUDIT_ARCH_X86_64, 0x40000000u | SYS_openat),
+            uint32_t{SECCOMP_RET_ERRNO | ENOSYS});
+  EXPECT_EQ(Verdict(AUDIT_ARCH_AARCH64, 1), uint32_t{SECCOMP_RET_ERRNO | ENOSYS});
+}
+
+TEST(SyscallFilter, ReadingOpensAreNative) {
+  EXPECT_EQ(Verdict(AUDIT_ARCH_X86_64, SYS_openat, {0, 0, O_RDONLY | O_CLOEXEC | O_DIRECTORY}),
+            uint32_t{SECCOMP_RET_ALLOW});
+  EXPECT_EQ(Verdict(AUDIT_ARCH_X86_64, SYS_openat, {0, 0, O_RDONLY | O_TRUNC}),
+            uint32_t{SECCOMP_RET_USER_NOTIF});
+}
+
+TEST(SyscallTable, FindsTheRowThatTheFilterNotifiedFor) {
+  for (const SyscallRule& rule : SyscallTable()) {
+    if (rule.error != 0) continue;
+    std::array<uint64_t, 6> args{};
+    args[rule.when.arg] = rule.when.operand;
+    EXPECT_EQ(FindRule(rule.number, args), &rule) << rule.name;
+  }
+  EXPECT_EQ(FindRule(SYS_read, std::array<uint64_t, 6>{}), nullptr);
+}
+
+TEST(SyscallTable, RowsOfOneNumberLieTogether) {
+  std::set<uint32_t> seen;
+  uint32_t last = ~0u;
+  for (const SyscallRule& rule : SyscallTable()) {
+    if (rule.number != last) EXPECT_TRUE(seen.insert(rule.number).second) << rule.name;
+    last = rule.number;
+  }
+}
+
+TEST(SyscallTable, IsWhatTheDocumentSays) {
+  const auto document =
+      ReadFileAt(AT_FDCWD, SANDGLASS_SOURCE_DIR "/docs/supervised_calls.md", 1 << 20);
+  ASSERT_TRUE(document.ok()) << document.error().ToString();
+  EXPECT_EQ(*document, SyscallTableAsMarkdown())
+      << "run print_supervised_calls > docs/supervised_calls.md";
+}
+
+}  // namespace
+}  // namespace sandglass::bridge

@@ -1,0 +1,95 @@
+// Task: the thread that made a supervised call, as far as the supervisor must know it: memory, descriptors, directories and identity.
+//
+// What is read here belongs to the caller only if Listener::IsWaiting() says so afterwards: before, the number may be another's.
+// Tasks are shared between workers and immutable but for their refreshed status. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/thread_annotations.h"
+#include "bridge/supervise/decode.h"
+
+namespace sandglass::bridge {
+
+class Task {
+ public:
+  // kNotFound: there is no such task.
+  static Result<std::shared_ptr<Task>> Open(pid_t tid);
+  Task(pid_t tid, Fd pidfd, TaskStatus status)
+      : tid_(tid), pidfd_(std::move(pidfd)), status_(std::move(status)) {}
+
+  pid_t tid() const { return tid_; }
+  bool IsAlive() const;
+  TaskStatus status() const EXCLUDES(mutex_);
+  Status Refresh() EXCLUDES(mutex_);
+  void SetUmask(mode_t mask) EXCLUDES(mutex_);
+
+  // A string with its end. Errors: EFAULT, ENAMETOOLONG (no end within PATH_MAX), EPERM (the program may not be read).
+  Result<std::string> ReadText(uint64_t address) const;
+  Result<Bytes> ReadBytes(uint64_t address, size_t size) const;
+  Status WriteBytes(uint64_t address, ByteView bytes) const;
+
+  // Our own copy: close it before the task is answered.
+  Result<Fd> CopyFd(int fd) const;
+  Result<Fd> OpenWorkingDir() const;
+  Result<Fd> OpenRootDir() const;
+  std::optional<uint64_t> FileSizeLimit() const;
+  void Signal(int signal) const;
+
+ private:
+  const pid_t tid_;
+  const Fd pidfd_;
+  mutable Mutex mutex_;
+  TaskStatus status_ GUARDED_BY(mutex_);
+};
+
+// Tasks seen before: reading an identity costs as much as a whole call. The calls that change one are supervised too, and tell.
+class TaskCache {
+ public:
+  Result<std::shared_ptr<Task>> Get(pid_t tid) EXCLUDES(mutex_);
+  // The task is about to change its identity: read it again next time.
+  void Forget(pid_t tid) EXCLUDES(mutex_);
+  // The task is about to change its umask. Threads share it, so with more than one nothing is remembered any more.
+  void NoteUmask(Task& task, mode_t mask) EXCLUDES(mutex_);
+
+ private:
+  Mutex mutex_;
+  std::unordered_map<pid_t, std::shared_ptr<Task>> tasks_ GUARDED_BY(mutex_);
+  std::unordered_set<pid_t> uncached_processes_ GUARDED_BY(mutex_);
+};
+
+// While it lives, this thread has the caller's umask and, where we are root, its identity and no more of its capabilities for
+// files than it has. The thread must not share its umask with others (unshare(CLONE_FS)).
+class ActAs {
+ public:
+  enum class For : uint8_t {
+    kChange,
+    kLookup,  // only finds things: the umask does not matter, and whoever may go everywhere needs no switch
+    kRealUser,  // access() judges by the real user
+  };
+  explicit ActAs(const TaskStatus& caller, For purpose = For::kChange);
+  ~ActAs();
+  ActAs(const ActAs&) = delete;
+  ActAs& operator=(const ActAs&) = delete;
+
+ private:
+  std::optional<mode_t> umask_;
+  bool switched_ = false;
+  bool regroup_ = false;
+  uint64_t effective_ = 0;
+  uid_t uid_ = 0;
+  gid_t gid_ = 0;
+  std::vector<gid_t> groups_;
+};
+
+}  // namespace sandglass::bridge

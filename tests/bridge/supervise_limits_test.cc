@@ -1,0 +1,232 @@
+// What a supervised world must not be able to do, and what must not stop it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <chrono>
+#include <thread>
+
+#include "bridge/supervise/supervisor.h"
+#include "tests/bridge/test_world.h"
+#include "tests/support/must.h"
+#include "tests/support/temp_workspace.h"
+#include "undo/safeguard.h"
+#include "undo/undo_log.h"
+
+namespace sandglass::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SupervisedWorld : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = WhyNoWorld(); !why.empty()) GTEST_SKIP() << why;
+    for (int i = 0; i < 8; ++i) space_.WriteFile("d/f" + std::to_string(i), "old");
+    space_.WriteFile("victim", "old");
+  }
+  void Open(undo::UndoOptions options = {}) {
+    log_ =
+        Must(undo::UndoLog::Open({.project = space_.project(), .store = space_.store()}, options));
+    supervisor_ = Must(bridge::Supervisor::Create({{space_.project(), &log_->interceptor()}}));
+  }
+  std::unique_ptr<RunningWorld> Start(const std::string& command, WorldOptions options = {}) {
+    options.uid = geteuid();
+    return std::make_unique<RunningWorld>(*supervisor_, "OUT=" + space_.root() + "; " + command,
+                                          space_.project(), options);
+  }
+  CommandResult Run(const std::string& command, WorldOptions options = {}) {
+    return Start(command, options)->Finish();
+  }
+  template <class Condition>
+  static bool Eventually(const Condition& condition) {
+    for (int i = 0; i < 500; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return false;
+  }
+
+  TempWorkspace space_;
+  std::unique_ptr<undo::UndoLog> log_;
+  std::unique_ptr<bridge::Supervisor> supervisor_;
+};
+
+TEST_F(SupervisedWorld, AHeldOperationKeepsNobodyElseWaiting) {
+  std::atomic<uint64_t> question{0};
+  undo::WaitingSafeguard safeguard(
+      30s, [&](const undo::SafeguardQuestion& asked) { question = asked.id; });
+  undo::UndoOptions options;
+  options.safeguards.delete_count = 1;
+  options.safeguard_handler = &safeguard;
+  Open(options);
+  Must(log_->OpenStep({.label = "held"}));
+  // More removals at once than there are workers; all of them wait for the one answer.
+  auto world = Start(
+      "for i in 0 1 2 3 4 5; do rm d/f$i & done; sleep 0.3; for i in 1 2 3; do echo $i > "
+      "new$i; done; wait");
+  ASSERT_TRUE(Eventually([&] { return question != 0; }));
+  EXPECT_TRUE(Eventually([&] { return space_.Exists("new3"); }));
+  EXPECT_TRUE(space_.Exists("d/f5"));
+  EXPECT_TRUE(safeguard.Answer(question, undo::Decision::kAllow));
+  EXPECT_EQ(world->Finish().exit_code, 0);
+  EXPECT_FALSE(space_.Exists("d/f5"));
+}
+
+TEST_F(SupervisedWorld, AHeldCallerCanBeKilledAndItsOperationDoesNotHappen) {
+  std::atomic<uint64_t> question{0};
+  undo::WaitingSafeguard safeguard(
+      30s, [&](const undo::SafeguardQuestion& asked) { question = asked.id; });
+  undo::UndoOptions options;
+  options.safeguards.delete_count = 1;
+  options.safeguard_handler = &safeguard;
+  Open(options);
+  Must(log_->OpenStep({.label = "killed"}));
+  auto world = Start("rm d/f0; rm d/f1");
+  ASSERT_TRUE(Eventually([&] { return question != 0; }));
+  kill(world->pid(), SIGKILL);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(safeguard.Answer(question, undo::Decision::kAllow));
+  world->Finish();
+  EXPECT_TRUE(space_.Exists("d/f1"));
+}
+
+TEST_F(SupervisedWorld, AWriterThatOutlivesTheStepIsKnown) {
+  Open();
+  Must(log_->OpenStep({.label = "server"}));
+  auto world = Start(
+      "exec 5> log; echo 1 >&5; echo x > closed; while [ ! -e $OUT/stop ]; do sleep 0.05; done; "
+      "echo 2 >&5");
+  ASSERT_TRUE(
+      Eventually([&] { return space_.Exists("closed") && space_.ReadFile("closed") == "x\n"; }));
+  std::this_thread::sleep_for(100ms);
+  const auto writers = supervisor_->LiveWriters(0);
+  ASSERT_EQ(writers.size(), 1u);
+  struct stat seen;
+  ASSERT_EQ(fstat(writers[0].fd, &seen), 0);
+  EXPECT_EQ(seen.st_ino, space_.Stat("log").st_ino);
+  Must(log_->CloseStep(writers));
+  Must(log_->OpenStep({.label = "later"}));
+  RunNatively("touch ../stop", space_.project());
+  EXPECT_EQ(world->Finish().exit_code, 0);
+  EXPECT_TRUE(supervisor_->LiveWriters(0).empty());
+  Must(log_->CloseStep());
+  EXPECT_EQ(space_.ReadFile("log"), "1\n2\n");
+  Must(log_->Rollback(1));
+  EXPECT_EQ(space_.ReadFile("log"), "1\n");
+}
+
+TEST_F(SupervisedWorld, TheProjectBoundElsewhereIsTheProject) {
+  Open();
+  const std::string other = space_.root() + "/other";
+  ASSERT_EQ(mkdir(other.c_str(), 0755), 0);
+  Must(log_->OpenStep({.label = "bound"}));
+  const CommandResult result =
+      Run("cd $OUT/other && echo 1 > n && mkdir m && mv n m/n && rm d/f0 && echo 2 > "
+          "$OUT/other/d/f1 && cat m/n d/f1",
+          {.also_at = other});
+  EXPECT_EQ(result.output, "1\n2\n");
+  EXPECT_EQ(space_.ReadFile("m/n"), "1\n");
+  EXPECT_FALSE(space_.Exists("d/f0"));
+  Must(log_->CloseStep());
+  Must(log_->Rollback(1));
+  EXPECT_EQ(space_.ReadFile("d/f1"), "old");
+  EXPECT_FALSE(space_.Exists("m"));
+}
+
+TEST_F(SupervisedWorld, AProgramThatMayNotBeTracedStillWrites) {
+  Open();
+  const CommandResult result =
+      Run("python3 -c '\nimport "
+          "ctypes,os\nctypes.CDLL(None).prctl(4,0,0,0,0)\nd=os.open(\"d\",os.O_RDONLY)\n"
+          "f=os.open(\"n\",os.O_WRONLY|os.O_CREAT,dir_fd=d)\nos.write(f,b\"1\")\nos.mkdir(\"m\")"
+          "\nos.unlink(\"f0\",dir_fd=d)'");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(space_.ReadFile("d/n"), "1");
+  EXPECT_FALSE(space_.Exists("d/f0"));
+}
+
+TEST_F(SupervisedWorld, SocketsOfTheHostAreOutOfReach) {
+  Open();
+  const std::string path = space_.project() + "/host.sock";
+  const Fd server(MustCall(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+  sockaddr_un address{.sun_family = AF_UNIX};
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  path.copy(address.sun_path, path.size());
+  ASSERT_EQ(bind(server.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(server.get(), 1), 0);
+  const char* connect =
+      "python3 -c '\nimport socket\nsocket.socket(socket.AF_UNIX).connect(\"host.sock\")' 2>&1 | "
+      "tail -1";
+  EXPECT_EQ(RunNatively(connect, space_.project()).output, "");
+  EXPECT_EQ(Run(connect).output, "ConnectionRefusedError: [Errno 111] Connection refused\n");
+}
+
+// A second thread swaps the path while the call is judged. Whatever is written to the project goes through the supervisor, so
+// the step's rollback brings everything back.
+TEST_F(SupervisedWorld, SwappingThePathWritesNothingUnseen) {
+  Open();
+  const TreeSnapshot before = space_.Snapshot();
+  Must(log_->OpenStep({.label = "race"}));
+  const CommandResult result = Run(R"(python3 -c '
+import ctypes,threading,os,errno
+c=ctypes.CDLL(None,use_errno=True)
+out=os.environ.get("OUT_DIR","/tmp").encode()
+A=out+b"/race_x";B=b"victim"
+buf=ctypes.create_string_buffer(256)
+stop=False
+def flip():
+  while not stop:
+    buf.value=A
+    buf.value=B
+t=threading.Thread(target=flip);t.start()
+n=0
+for i in range(2000):
+  f=c.open(buf,os.O_WRONLY|os.O_CREAT,0o644)
+  if f>=0:
+    os.write(f,b"new");os.close(f);n+=1
+  else: assert ctypes.get_errno() in (errno.EROFS,errno.ENOENT,errno.EACCES,errno.EISDIR),ctypes.get_errno()
+stop=True;t.join()' && echo done; rm -f /tmp/race_x)");
+  EXPECT_EQ(result.output, "done\n");
+  Must(log_->CloseStep());
+  Must(log_->Rollback(1));
+  EXPECT_TREE_EQ(before, space_.Snapshot());
+}
+
+// Each of them would be a way around the supervisor.
+TEST_F(SupervisedWorld, WaysAroundAreRefused) {
+  Open();
+  const CommandResult result = Run(R"(python3 -c '
+import ctypes,os,errno
+c=ctypes.CDLL(None,use_errno=True)
+def t(n,*a):
+  r=c.syscall(n,*a);return errno.errorcode[ctypes.get_errno()] if r<0 else "ok"
+print("unshare",t(272,0x10020000),"mount",t(165,b"d",b"d",0,4096,0),"remount",t(165,0,b".",0,4096|32,0),"umount",t(166,b".",2))
+print("io_uring",t(425,8,0),"handle",t(304,-100,0,0),"clone3",t(435,0,0),"open_tree",t(428,-100,b".",1),"setattr",t(442,-100,b".",0,0,0))
+try: open("/proc/1/root"+os.getcwd()+"/zz","w");print("wrote")
+except OSError as e: print(errno.errorcode[e.errno])
+' )");
+  EXPECT_EQ(result.output,
+            "unshare EPERM mount EPERM remount EPERM umount EPERM\n"
+            "io_uring ENOSYS handle EPERM clone3 ENOSYS open_tree EPERM setattr EPERM\n"
+            "wrote\n");
+  // Through the supervisor: /proc/1/root is the world's own root, so that is the project.
+  EXPECT_TRUE(space_.Exists("zz"));
+}
+
+// The 32-bit interface is not supervised: it meets the read-only mount.
+TEST_F(SupervisedWorld, ThirtyTwoBitCallsMeetTheReadOnlyMount) {
+  Open();
+  char self[4096] = {};
+  ASSERT_GT(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
+  const std::string bin = std::string(self).substr(0, std::string(self).rfind('/'));
+  EXPECT_EQ(Run(bin + "/victim_int80").output, "open -30\nunlink -30\nmount -1\nio_uring -38\n");
+  EXPECT_TRUE(space_.Exists("victim"));
+  EXPECT_FALSE(space_.Exists("new"));
+}
+
+}  // namespace
+}  // namespace sandglass::test

@@ -1,0 +1,31 @@
+// Tries to change the project through the 32-bit interface, and prints what the kernel answers.
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+long Call32(long number, long a, long b, long c) {
+  long result = 0;
+  __asm__ volatile("int $0x80"
+                   : "=a"(result)
+                   : "a"(number), "b"(a), "c"(b), "d"(c)
+                   : "memory", "r8", "r9", "r10", "r11");
+  return static_cast<int>(result);
+}
+
+}  // namespace
+
+int main() {
+  void* low =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  if (low == MAP_FAILED) return 1;
+  auto* path = static_cast<char*>(low);
+  std::strcpy(path, "new");
+  std::printf("open %ld\n", Call32(5, reinterpret_cast<long>(path), 0101, 0644));
+  std::strcpy(path, "victim");
+  std::printf("unlink %ld\n", Call32(10, reinterpret_cast<long>(path), 0, 0));
+  std::printf("mount %ld\nio_uring %ld\n", Call32(21, 0, 0, 0), Call32(425, 1, 0, 0));
+  return 0;
+}
