@@ -1,0 +1,82 @@
+#include "shim/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/fd.h"
+
+namespace sandglass::shim {
+namespace {
+
+struct Process {
+  pid_t parent = 0;
+  char state = '?';
+};
+
+// "pid (name) state ppid ...": the name may hold anything, also ")".
+std::optional<Process> ParseStat(const char* text) {
+  const char* after_name = std::strrchr(text, ')');
+  Process process;
+  if (after_name == nullptr ||
+      std::sscanf(after_name, ") %c %d", &process.state, &process.parent) != 2)
+    return std::nullopt;
+  return process;
+}
+
+std::optional<Process> ReadProcess(int proc, std::string_view pid) {
+  const Fd file(::openat(proc, fmt::format("{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  char text[512];
+  const ssize_t size = ::read(file.get(), text, sizeof(text) - 1);
+  if (size <= 0) return std::nullopt;
+  text[size] = '\0';
+  return ParseStat(text);
+}
+
+std::map<pid_t, Process> AllProcesses() {
+  std::map<pid_t, Process> all;
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
+  if (!proc) return all;
+  while (const dirent* entry = ::readdir(proc.get())) {
+    const std::string_view name = entry->d_name;
+    pid_t pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
+    if (const auto process = ReadProcess(::dirfd(proc.get()), name)) all.emplace(pid, *process);
+  }
+  return all;
+}
+
+bool IsBelow(const std::map<pid_t, Process>& all, pid_t pid, pid_t ancestor) {
+  // Read while processes came and went, the map may even hold a circle.
+  for (size_t steps = 0; steps <= all.size(); ++steps) {
+    const auto found = all.find(pid);
+    if (found == all.end()) return false;
+    pid = found->second.parent;
+    if (pid == ancestor) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<pid_t> DescendantsOf(pid_t ancestor) {
+  const std::map<pid_t, Process> all = AllProcesses();
+  std::vector<pid_t> descendants;
+  for (const auto& [pid, process] : all) {
+    const bool ended = process.state == 'Z' || process.state == 'X';
+    if (!ended && IsBelow(all, pid, ancestor)) descendants.push_back(pid);
+  }
+  return descendants;
+}
+
+}  // namespace sandglass::shim

@@ -1,0 +1,14 @@
+// The processes of the world, as /proc shows them. One thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+namespace sandglass::shim {
+
+// The living processes below `ancestor`, without itself and without those that have ended and wait to be reaped. A process that is
+// born meanwhile may be missed: whoever wants to end all asks again until there are none.
+std::vector<pid_t> DescendantsOf(pid_t ancestor);
+
+}  // namespace sandglass::shim

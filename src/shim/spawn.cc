@@ -1,0 +1,295 @@
+#include "shim/spawn.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/passed_fds.h"
+#include "control/shim_start.h"
+
+namespace sandglass::shim {
+namespace {
+
+constexpr char kShell[] = "/bin/sh";
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+// The ends that become descriptors 0 to 2 of the command.
+struct CommandEnds {
+  Fd input;
+  Fd output;
+  Fd errors;
+};
+
+Result<Pipe> NewPipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::FromErrno(errno, "pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+Result<Fd> Duplicate(const Fd& fd) {
+  Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) return Error::FromErrno(errno, "dup");
+  return copy;
+}
+
+void MakeNonBlocking(const Fd& fd) {
+  if (fd) ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
+}
+
+Result<Fd> OpenTerminal(control::TerminalSize size) {
+  Fd terminal(::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!terminal) return Error::FromErrno(errno, "open a terminal");
+  const int unlock = 0;
+  const winsize window{.ws_row = size.rows, .ws_col = size.columns};
+  if (::ioctl(terminal.get(), TIOCSPTLCK, &unlock) != 0 ||
+      ::ioctl(terminal.get(), TIOCSWINSZ, &window) != 0)
+    return Error::FromErrno(errno, "set up a terminal");
+  return terminal;
+}
+
+Status ConnectTerminal(control::TerminalSize size, bool takes_input, Spawned& ours) {
+  TRY_ASSIGN(ours.output, OpenTerminal(size));
+  if (takes_input) {
+    TRY_ASSIGN(ours.input, Duplicate(ours.output));
+  }
+  return Ok();
+}
+
+Status ConnectPipes(bool takes_input, Spawned& ours, CommandEnds& theirs) {
+  if (takes_input) {
+    TRY_ASSIGN(Pipe input, NewPipe());
+    theirs.input = std::move(input.read);
+    ours.input = std::move(input.write);
+  } else {
+    theirs.input = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!theirs.input) return Error::FromErrno(errno, "open /dev/null");
+  }
+  TRY_ASSIGN(Pipe output, NewPipe());
+  TRY_ASSIGN(Pipe errors, NewPipe());
+  ours.output = std::move(output.read);
+  theirs.output = std::move(output.write);
+  ours.errors = std::move(errors.read);
+  theirs.errors = std::move(errors.write);
+  return Ok();
+}
+
+void Tell(int reports, Fate fate, int value) {
+  const Report report{fate, value};
+  // Nobody else could be told if this fails; the shim then sees the end without a reason.
+  [[maybe_unused]] const ssize_t written = ::write(reports, &report, sizeof(report));
+}
+
+// --- The command, until its exec ---
+
+class Starter {
+ public:
+  Starter(const control::Exec& exec, const Supervision& supervision, const Fd& terminal,
+          const CommandEnds& ends, int reports)
+      : exec_(exec),
+        supervision_(supervision),
+        terminal_(terminal),
+        ends_(ends),
+        reports_(reports) {}
+
+  [[noreturn]] void Run() {
+    ::setsid();
+    ResetSignals();
+    ConnectStreams();
+    if (exec_.cwd && ::chdir(exec_.cwd->c_str()) != 0) Fail(Fate::kNoFolder);
+    if (!supervision_.filter.empty()) BecomeSupervised();
+    // Not closed at once: the pipe of reports must outlive a failing exec.
+    ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    Execute();
+    Fail(Fate::kNoProgram);
+  }
+
+ private:
+  [[noreturn]] void Fail(Fate fate) {
+    const Report failure{fate, errno};
+    Tell(reports_, fate, failure.value);
+    ::_exit(ExitCodeFor(failure));
+  }
+
+  void ResetSignals() {
+    for (int number = 1; number <= control::kMaxSignal; ++number) ::signal(number, SIG_DFL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  }
+
+  void ConnectStreams() {
+    if (exec_.pty) {
+      const Fd slave(::ioctl(terminal_.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+      if (!slave || ::ioctl(slave.get(), TIOCSCTTY, 0) != 0) Fail(Fate::kNoTerminal);
+      for (int stream = 0; stream <= 2; ++stream) ::dup2(slave.get(), stream);
+      return;
+    }
+    ::dup2(ends_.input.get(), 0);
+    ::dup2(ends_.output.get(), 1);
+    ::dup2(ends_.errors.get(), 2);
+  }
+
+  // From the filter on until the release nobody answers notifications: only sendmsg, read and close are called here.
+  void BecomeSupervised() {
+    int pair[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) Fail(Fate::kNoFilter);
+    const Fd release(pair[0]);
+    Fd host_end(pair[1]);
+    Fd listener(InstallFilter());
+    if (!listener) Fail(Fate::kNoFilter);
+    const control::ListenerMessage message{exec_.id.value};
+    const int fds[control::kListenerMessageFds] = {listener.get(), host_end.get()};
+    const ByteView bytes(reinterpret_cast<const uint8_t*>(&message), sizeof(message));
+    if (!SendWithFds(supervision_.listener_socket, bytes, fds).ok()) Fail(Fate::kNotReleased);
+    listener.Reset();
+    host_end.Reset();
+    AwaitRelease(release);
+  }
+
+  int InstallFilter() {
+    const auto filter = supervision_.filter;
+    sock_fprog program{static_cast<unsigned short>(filter.size()),
+                       const_cast<sock_filter*>(filter.data())};
+    constexpr unsigned kFlags =
+        SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, kFlags, &program));
+  }
+
+  void AwaitRelease(const Fd& release) {
+    char byte = 0;
+    ssize_t count = -1;
+    do {
+      count = ::read(release.get(), &byte, 1);
+    } while (count < 0 && errno == EINTR);
+    if (count == 1) return;
+    errno = ECANCELED;
+    Fail(Fate::kNotReleased);
+  }
+
+  void Execute() {
+    for (const control::EnvEntry& entry : exec_.env)
+      ::setenv(entry.name.c_str(), entry.value.c_str(), 1);
+    std::vector<const char*> argv;
+    if (exec_.command) {
+      argv = {kShell, "-c", exec_.command->c_str()};
+    } else {
+      for (const std::string& argument : exec_.argv) argv.push_back(argument.c_str());
+    }
+    argv.push_back(nullptr);
+    ::execvp(argv[0], const_cast<char* const*>(argv.data()));
+  }
+
+  const control::Exec& exec_;
+  const Supervision& supervision_;
+  const Fd& terminal_;
+  const CommandEnds& ends_;
+  int reports_;
+};
+
+// --- The keeper ---
+
+void CloseAllBut(int kept) {
+  if (kept > 0) ::close_range(0, static_cast<unsigned>(kept) - 1, 0);
+  ::close_range(static_cast<unsigned>(kept) + 1, ~0u, 0);
+}
+
+// Until the last process of the command is gone.
+[[noreturn]] void ReapAll(pid_t command, int reports) {
+  while (true) {
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, __WALL);
+    if (ended == command) Tell(reports, Fate::kEnded, status);
+    if (ended < 0 && errno != EINTR) ::_exit(0);
+  }
+}
+
+[[noreturn]] void Keep(Starter& starter, int reports) {
+  ::setsid();  // signals to a command's group do not reach its keeper
+  ::prctl(PR_SET_NAME, "sg-keeper");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  const pid_t command = ::fork();
+  if (command == 0) starter.Run();
+  if (command < 0) {
+    const Report failure{Fate::kCannotFork, errno};
+    Tell(reports, failure.fate, failure.value);
+    Tell(reports, Fate::kEnded, W_EXITCODE(ExitCodeFor(failure), 0));
+    ::_exit(0);
+  }
+  CloseAllBut(reports);
+  ReapAll(command, reports);
+}
+
+}  // namespace
+
+Result<Spawned> Spawn(const control::Exec& exec, const Supervision& supervision) {
+  Spawned ours;
+  CommandEnds theirs;
+  if (exec.pty) {
+    TRY(ConnectTerminal(*exec.pty, exec.takes_input, ours));
+  } else {
+    TRY(ConnectPipes(exec.takes_input, ours, theirs));
+  }
+  TRY_ASSIGN(Pipe reports, NewPipe());
+  Starter starter(exec, supervision, ours.output, theirs, reports.write.get());
+  ours.keeper = ::fork();
+  if (ours.keeper < 0) return Error::FromErrno(errno, "fork");
+  if (ours.keeper == 0) Keep(starter, reports.write.get());
+  ours.reports = std::move(reports.read);
+  for (const Fd* fd : {&ours.reports, &ours.input, &ours.output, &ours.errors})
+    MakeNonBlocking(*fd);
+  return ours;
+}
+
+int ExitCodeFor(const Report& failure) {
+  constexpr int kNotFound = 127;
+  constexpr int kCannotStart = 126;
+  const bool missing = failure.value == ENOENT || failure.value == ENOTDIR;
+  return failure.fate == Fate::kNoProgram && missing ? kNotFound : kCannotStart;
+}
+
+std::string Explain(const Report& failure, const control::Exec& exec) {
+  const auto what = [&]() -> std::string {
+    switch (failure.fate) {
+      case Fate::kCannotFork:
+        return "no new process";
+      case Fate::kNoTerminal:
+        return "no terminal";
+      case Fate::kNoFolder:
+        return fmt::format("no folder {}", exec.cwd.value_or(""));
+      case Fate::kNoFilter:
+        return "no system call filter";
+      case Fate::kNotReleased:
+        return "the host did not take it under supervision";
+      case Fate::kNoProgram:
+        return exec.command ? kShell : exec.argv.front();
+      case Fate::kEnded:
+        break;
+    }
+    return "ended";
+  }();
+  return fmt::format("{}: {}", what, std::strerror(failure.value))
+      .substr(0, control::kMaxReasonBytes);
+}
+
+}  // namespace sandglass::shim

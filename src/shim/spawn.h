@@ -1,0 +1,63 @@
+// Starting one command inside the world.
+//
+// Between the shim and the command stands its keeper, a small process that adopts whatever the command leaves behind
+// (PR_SET_CHILD_SUBREAPER). So the processes of a command are exactly the descendants of its keeper, also daemons that have left
+// their session; the keeper tells how the command ended and lives until the last of them is gone.
+//
+//   shim ── keeper ── command ── ...
+//              └───── what the command left behind
+//
+// The shim has one thread, so a forked child may do anything, and is not dumpable, so neither are the keeper and the command
+// before its exec: nobody in the world can take their descriptors.
+#pragma once
+
+#include <linux/filter.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "control/messages.h"
+
+namespace sandglass::shim {
+
+// What the keeper and the starting command tell the shim through a pipe, in one write each.
+enum class Fate : uint32_t {
+  kCannotFork,  // the rest: in which phase of its start the command failed; then comes kEnded all the same
+  kNoTerminal,
+  kNoFolder,
+  kNoFilter,
+  kNotReleased,
+  kNoProgram,
+  kEnded,
+};
+struct Report {
+  Fate fate = Fate::kEnded;
+  int32_t value = 0;  // kEnded: as from waitpid(); else an errno
+};
+
+struct Supervision {
+  std::span<const sock_filter> filter;  // empty: none
+  int listener_socket = -1;             // takes the listener of the filter
+};
+
+// Our ends; all are non-blocking and close-on-exec.
+struct Spawned {
+  pid_t keeper = -1;
+  Fd reports;
+  Fd input;   // the same terminal as `output` if it has one; invalid if it takes no input
+  Fd output;  // the pipe of its standard output, or its terminal
+  Fd errors;  // invalid on a terminal
+};
+
+// Returns once the keeper exists; what goes wrong later comes as a report.
+Result<Spawned> Spawn(const control::Exec& exec, const Supervision& supervision);
+
+// 127: there is no such program; 126: anything else that kept the command from starting.
+int ExitCodeFor(const Report& failure);
+// For people: "no folder /x: No such file or directory".
+std::string Explain(const Report& failure, const control::Exec& exec);
+
+}  // namespace sandglass::shim
