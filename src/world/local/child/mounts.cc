@@ -1,0 +1,204 @@
+#include "world/local/child/mounts.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <initializer_list>
+#include <utility>
+
+#include "base/fd.h"
+
+namespace sandglass::world {
+namespace {
+
+constexpr unsigned kDetach = 2;  // MNT_DETACH; <sys/mount.h> does not go with <linux/mount.h>
+
+int AsErrno(long result) { return result < 0 ? errno : 0; }
+
+int OpenTree(int folder, const char* path) {
+  return static_cast<int>(
+      ::syscall(SYS_open_tree, folder, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+}
+
+int SetAttributes(int mount, uint64_t attributes, unsigned flags) {
+  mount_attr change{};
+  change.attr_set = attributes;
+  return AsErrno(
+      ::syscall(SYS_mount_setattr, mount, "", AT_EMPTY_PATH | flags, &change, sizeof(change)));
+}
+
+int Attach(int tree, int place) {
+  return AsErrno(::syscall(SYS_move_mount, tree, "", place, "",
+                           MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+}
+
+struct Option {
+  const char* name;
+  const char* value;
+};
+
+int NewFilesystem(const char* type, std::initializer_list<Option> options) {
+  const Fd context(static_cast<int>(::syscall(SYS_fsopen, type, FSOPEN_CLOEXEC)));
+  if (!context) return -1;
+  for (const Option& option : options) {
+    if (::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_STRING, option.name, option.value, 0) <
+        0)
+      return -1;
+  }
+  if (::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) < 0)
+    return -1;
+  return static_cast<int>(::syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, 0));
+}
+
+int NewTmpfs(mode_t mode) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "%o", mode);
+  return NewFilesystem("tmpfs", {{"mode", text}});
+}
+
+int TreeOf(const MountEntry& entry, int place) {
+  switch (entry.kind) {
+    case TreeKind::kHost:
+      return entry.tree;
+    case TreeKind::kTmpfs:
+      return NewTmpfs(entry.mode);
+    case TreeKind::kProc:
+      return NewFilesystem("proc", {});
+    case TreeKind::kSysfs:
+      return NewFilesystem("sysfs", {});
+    case TreeKind::kDevpts:
+      return NewFilesystem("devpts", {{"mode", "620"}, {"ptmxmode", "666"}});
+    case TreeKind::kItself:
+      return static_cast<int>(
+          ::syscall(SYS_open_tree, place, "",
+                    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH));
+  }
+  errno = EINVAL;
+  return -1;
+}
+
+enum class PointKind : uint8_t { kFolder, kFile };
+
+int MakePoint(int folder, const char* name, PointKind kind) {
+  if (kind == PointKind::kFolder) return AsErrno(::mkdirat(folder, name, 0755));
+  const Fd file(::openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  return file ? 0 : errno;
+}
+
+int OpenOne(int folder, const char* name) {
+  return ::openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// Walks by single names and follows no symlink: the world's own layer may hold any.
+int OpenPoint(int root, const MountEntry& entry, PointKind kind) {
+  char path[PATH_MAX];
+  if (entry.target.size() >= sizeof(path)) return errno = ENAMETOOLONG, -1;
+  std::memcpy(path, entry.target.c_str(), entry.target.size() + 1);
+  Fd at(::openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  char* rest = nullptr;
+  const char* name = ::strtok_r(path, "/", &rest);
+  while (name != nullptr && at) {
+    const char* following = ::strtok_r(nullptr, "/", &rest);
+    Fd next(OpenOne(at.get(), name));
+    if (!next && errno == ENOENT && entry.if_missing == IfMissing::kCreate) {
+      const PointKind made = following != nullptr ? PointKind::kFolder : kind;
+      if (const int error = MakePoint(at.get(), name, made); error != 0) return errno = error, -1;
+      next = Fd(OpenOne(at.get(), name));
+    }
+    if (!next) return -1;
+    at = std::move(next);
+    name = following;
+  }
+  return at.Release();
+}
+
+PointKind KindOf(const MountEntry& entry) {
+  struct stat status{};
+  const bool file =
+      entry.tree >= 0 && ::fstat(entry.tree, &status) == 0 && !S_ISDIR(status.st_mode);
+  return file ? PointKind::kFile : PointKind::kFolder;
+}
+
+int RefuseSymlink(int place) {
+  struct stat status{};
+  if (::fstat(place, &status) != 0) return errno;
+  return S_ISLNK(status.st_mode) ? ELOOP : 0;
+}
+
+int MountAt(int place, MountEntry& entry) {
+  Fd tree(TreeOf(entry, place));
+  entry.tree = -1;
+  if (!tree) return errno;
+  int error = SetAttributes(tree.get(), entry.attributes, AT_RECURSIVE);
+  if (error == 0) error = Attach(tree.get(), place);
+  // By its name it could not be found again once something is mounted on top.
+  if (error == 0 && entry.seal) entry.tree = tree.Release();
+  return error;
+}
+
+bool NothingThere(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
+
+}  // namespace
+
+int TakeHostTree(MountEntry& entry) {
+  if (entry.kind != TreeKind::kHost) return 0;
+  entry.tree = OpenTree(AT_FDCWD, entry.from.c_str());
+  return AsErrno(entry.tree);
+}
+
+int MountRoot() {
+  Fd root(OpenTree(AT_FDCWD, "/"));
+  if (!root) return -1;
+  constexpr uint64_t kReadOnly = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  const Fd below(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  int error = SetAttributes(root.get(), kReadOnly, AT_RECURSIVE);
+  if (error == 0) error = Attach(root.get(), below.get());
+  if (error != 0) return errno = error, -1;
+  return root.Release();
+}
+
+int MountBelow(int root, MountEntry& entry) {
+  const Fd place(OpenPoint(root, entry, KindOf(entry)));
+  int error = place ? RefuseSymlink(place.get()) : errno;
+  if (NothingThere(error) && entry.if_missing == IfMissing::kSkip) return 0;
+  if (error == 0) error = MountAt(place.get(), entry);
+  return entry.if_refused == IfRefused::kSkip ? 0 : error;
+}
+
+int Seal(MountEntry& entry) {
+  if (!entry.seal || entry.tree < 0) return 0;
+  const Fd tree(std::exchange(entry.tree, -1));
+  return SetAttributes(tree.get(), MOUNT_ATTR_RDONLY, 0);
+}
+
+int LinkDevices(int root) {
+  constexpr struct {
+    const char* name;
+    const char* target;
+  } kLinks[] = {
+      {"dev/fd", "/proc/self/fd"},       {"dev/stdin", "/proc/self/fd/0"},
+      {"dev/stdout", "/proc/self/fd/1"}, {"dev/stderr", "/proc/self/fd/2"},
+      {"dev/ptmx", "pts/ptmx"},
+  };
+  for (const auto& link : kLinks) {
+    if (::symlinkat(link.target, root, link.name) != 0) return errno;
+  }
+  return 0;
+}
+
+int EnterRoot(int root) {
+  if (::fchdir(root) != 0) return errno;
+  // Puts the old root on top of the new one, at the same place, from where it is taken away.
+  if (::syscall(SYS_pivot_root, ".", ".") != 0) return errno;
+  if (::syscall(SYS_umount2, ".", kDetach) != 0) return errno;
+  return AsErrno(::chdir("/"));
+}
+
+}  // namespace sandglass::world

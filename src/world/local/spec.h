@@ -1,0 +1,41 @@
+// What a local world is to be. Value types.
+#pragma once
+
+#include <linux/filter.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "world/local/limits.h"
+
+namespace sandglass::world {
+
+// A world always has its projects read-only; kReadWrite means that the bridge will perform its changes.
+enum class Access : uint8_t { kReadWrite, kReadOnly };
+
+struct WorldProject {
+  std::string path;
+  Access access = Access::kReadWrite;
+};
+
+struct LocalWorldSpec {
+  // Absolute, without symlinks. Commands start in the first one.
+  std::vector<WorldProject> projects;
+  // A folder of the host that keeps the world's own home, tmp, var_tmp and run; "": they live in memory and go with the world.
+  std::string layer;
+  // Where the world's home is; "": $HOME, and /tmp/home if there is no such folder.
+  std::string home;
+  // Paths of the host that are visible as they are. What is writable there is written natively, and no undo protects it.
+  std::vector<std::string> extra_read_only;
+  std::vector<std::string> extra_read_write;
+  // Files and folders of the host that the world must not see, wherever they lie: undo stores, our own state. They must exist.
+  std::vector<std::string> hidden_paths;
+  // Installed by each command before its exec; its listener is handed to the host. Empty: commands are not supervised. Nobody
+  // answers notifications before Release(), so it must let sendmsg, read, write, close, close_range and execve pass.
+  std::vector<sock_filter> command_filter;
+  std::string shim_path;
+  Limits limits;
+};
+
+}  // namespace sandglass::world
