@@ -27,6 +27,17 @@ Result<MadeGroup> MakeWhereverPossible(std::string_view controller, uint64_t amo
   return last;
 }
 
+Status CheckSense(const Limits& limits) {
+  constexpr double kLeastCpus = 0.01;
+  constexpr double kMostCpus = 1e6;
+  const auto wrong = [](const char* what) { return Error(Code::kInvalid, what); };
+  if (limits.memory_bytes == 0) return wrong("memory limit: zero");
+  if (limits.pids == 0) return wrong("process limit: zero");
+  if (limits.cpus && !(*limits.cpus >= kLeastCpus && *limits.cpus <= kMostCpus))
+    return wrong("cpu limit: less than 0.01 or too large");
+  return Ok();
+}
+
 std::string Absent(const Limits& limits) {
   std::string absent;
   const auto add = [&](bool asked_for, std::string_view name) {
@@ -46,23 +57,14 @@ EnforcedLimits::~EnforcedLimits() {
 }
 
 Result<EnforcedLimits> EnforcedLimits::Prepare(const Limits& limits) {
+  TRY(CheckSense(limits));
   EnforcedLimits enforced;
   if (limits.memory_bytes) TRY(enforced.AddByGroup("memory", *limits.memory_bytes, "memory limit"));
   if (limits.cpus) {
-    if (!std::isfinite(*limits.cpus) || *limits.cpus < 0.01 || *limits.cpus > 1e6)
-      return Error(Code::kInvalid, "cpu limit: less than 0.01 or too large");
     const auto thousandths = static_cast<uint64_t>(std::llround(*limits.cpus * 1000));
     TRY(enforced.AddByGroup("cpu", thousandths, "cpu limit"));
   }
-  if (limits.pids) {
-    const Status by_group = enforced.AddByGroup("pids", *limits.pids, "process limit");
-    // In a user namespace of its own an ordinary user's count starts at zero (Linux 5.14), so this is the same. Root is not counted.
-    if (!by_group.ok() && ::geteuid() == 0) return by_group.error();
-    if (!by_group.ok()) {
-      enforced.process_limits_.push_back({RLIMIT_NPROC, *limits.pids});
-      enforced.notes_.emplace_back("process limit: RLIMIT_NPROC");
-    }
-  }
+  if (limits.pids) TRY(enforced.AddProcesses(*limits.pids));
   if (limits.file_bytes) {
     enforced.process_limits_.push_back({RLIMIT_FSIZE, *limits.file_bytes});
     enforced.notes_.emplace_back("file size limit: RLIMIT_FSIZE");
@@ -72,9 +74,17 @@ Result<EnforcedLimits> EnforcedLimits::Prepare(const Limits& limits) {
   return enforced;
 }
 
+Status EnforcedLimits::AddProcesses(uint64_t count) {
+  const Status by_group = AddByGroup("pids", count, "process limit");
+  // In a user namespace of its own an ordinary user's count starts at zero (Linux 5.14), so this is the same. Root is not counted.
+  if (by_group.ok() || ::geteuid() == 0) return by_group;
+  process_limits_.push_back({RLIMIT_NPROC, count});
+  notes_.emplace_back("process limit: RLIMIT_NPROC");
+  return Ok();
+}
+
 Status EnforcedLimits::AddByGroup(std::string_view controller, uint64_t amount,
                                   std::string_view name) {
-  if (amount == 0) return Error(Code::kInvalid, fmt::format("{}: zero", name));
   auto group = MakeWhereverPossible(controller, amount);
   if (!group.ok())
     return Error(Code::kUnsupported,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -45,6 +46,7 @@ class EnforcedLimits {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  Status AddProcesses(uint64_t count);
   Status AddByGroup(std::string_view controller, uint64_t amount, std::string_view name);
 
   std::vector<std::string> groups_;  // paths
