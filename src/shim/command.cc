@@ -251,6 +251,8 @@ void Command::SignalAll(int number) {
 void Command::KillAll(MonotonicTime now) {
   kill_at_.reset();
   if (keeper_gone_) return;
+  ::kill(spawned_.keeper,
+         SIGCONT);  // its command may have stopped it, to be deemed running for ever
   const std::vector<pid_t> left = DescendantsOf(spawned_.keeper);
   for (const pid_t pid : left) ::kill(pid, SIGKILL);
   if (!left.empty()) kill_at_ = now + kKillAgain;

@@ -130,7 +130,7 @@ void TestWorld::ReleaseCommands() {
     auto listener = world_->ReceiveListener();
     if (!listener.ok() && listener.error().code() == Code::kBusy) return;
     auto [command, fd] = Must(std::move(listener));
-    listeners_.push_back(std::move(fd));
+    supervise_(command, std::move(fd));
     Must(world_->Release(command));
   }
 }

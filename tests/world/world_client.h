@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "control/line_reader.h"
@@ -38,6 +39,10 @@ class TestWorld {
   const TempWorkspace& workspace() const { return *workspace_; }
   const std::string& project() const { return workspace_->project(); }
   world::LocalWorld& world() { return *world_; }
+
+  // Gets each command's listener before the command is released; else the listener is only kept open.
+  using Supervise = std::function<void(StepId, Fd)>;
+  void SuperviseBy(Supervise supervise) { supervise_ = std::move(supervise); }
 
   // A line for the shell, to its end.
   Ran Run(std::string_view command);
@@ -78,6 +83,7 @@ class TestWorld {
   control::LineReader lines_;
   std::map<StepId, Command> commands_;
   std::vector<Fd> listeners_;
+  Supervise supervise_ = [this](StepId, Fd listener) { listeners_.push_back(std::move(listener)); };
   std::vector<std::string> problems_;
   int64_t last_id_ = 0;
   bool taking_ = true;
