@@ -274,6 +274,15 @@ TEST_F(WorldCommand, CannotEndTheShimOrTakeItsDescriptors) {
   EXPECT_EQ(world().Run("echo alive").out, "alive\n");
 }
 
+TEST_F(WorldCommand, ThatStopsItsKeeperCanBeCancelled) {
+  control::Exec exec = Shell("kill -STOP $PPID; echo ready; sleep 20");
+  exec.grace = milliseconds(50);
+  const StepId id = world().Begin(exec);
+  world().WaitForOutput(id, "ready");
+  world().Send(control::Cancel{id});
+  EXPECT_EQ(world().Finish(id).signal, SIGTERM);
+}
+
 TEST_F(WorldCommand, ThatKillsItsKeeperIsReportedAsKilled) {
   const Ran ran = world().Run("kill -KILL $PPID; sleep 0.3");
   EXPECT_EQ(ran.exit_code, 128 + SIGKILL);
