@@ -28,13 +28,19 @@ void LogCore::DropIdleShadows() {
 }
 
 Status LogCore::RenewShadows(Renewal renewal) {
-  DropIdleShadows();
+  if (renewal != Renewal::kOurs) DropIdleShadows();
   for (const ObjectId& id : shadows_.All()) {
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
-    if (renewal == Renewal::kStale && shadows_.IsCurrent(object)) continue;
+    if (renewal != Renewal::kAll && shadows_.IsCurrent(object)) continue;
+    if (renewal == Renewal::kOurs && !IsAsWeLeftIt(object)) continue;
     TRY(WatchWriter(object));
   }
   return Ok();
+}
+
+bool LogCore::IsAsWeLeftIt(const OpenObject& object) const {
+  const auto signature = objects_.Find(object.id);
+  return signature && signature->Matches(object.stat);
 }
 
 Status LogCore::WatchWriter(const OpenObject& object) {

@@ -181,9 +181,13 @@ class LogCore {
   // Everything that happened so far belongs to a closed step: the same for a plan as for the deed. kBusy: one is open.
   Status SettleForRewind() REQUIRES(lifecycle_);
   // What a rewind did to objects with live writers is not those writers' doing.
-  // kStale: at a boundary, where a shadow that still tells the truth need not be copied again.
-  enum class Renewal : uint8_t { kAll, kStale };
+  enum class Renewal : uint8_t {
+    kAll,
+    kStale,  // at a boundary, where a shadow that still tells the truth need not be copied again
+    kOurs,   // what a writer did meanwhile stays to be found at the next boundary
+  };
   Status RenewShadows(Renewal renewal) REQUIRES(lifecycle_);
+  bool IsAsWeLeftIt(const OpenObject& object) const REQUIRES(lifecycle_);
   // A shadow of what a writer has open. One that is too large makes that object unprotected, and nothing else.
   Status WatchWriter(const OpenObject& object) REQUIRES(lifecycle_);
   void TellUnprotected(const OpenObject& object, const Error& why) REQUIRES(lifecycle_);

@@ -217,9 +217,9 @@ Result<RewindReport> LogCore::Travel(Journey journey) {
     }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
-  // Without force, nothing that has a live writer was touched on the way there.
-  if (journey.force == Force::kYes || !status.ok())
-    NoteFailure("watch live writers on", RenewShadows(Renewal::kAll), report);
+  const bool by_force = journey.force == Force::kYes || !status.ok();
+  NoteFailure("watch live writers on", RenewShadows(by_force ? Renewal::kAll : Renewal::kOurs),
+              report);
   if (!status.ok()) return status.error();
   TrimRedo(report);
   return report;

@@ -638,6 +638,20 @@ TEST_P(UndoLiveWriter, AWriterWhoseNameIsGoneIsWatchedUnderTheOneThatIsLeft) {
   ExpectTree(after);
 }
 
+TEST_P(UndoLiveWriter, WhatARollbackDidIsNotTakenForTheDoingOfAWriterThatIsGone) {
+  ASSERT_OK(log().OpenStep({}));
+  Fd daemon = Must(ops().OpenFile(GetParam(), O_RDWR, WriteVisibility::kUnseen));
+  EXPECT_OK(ops().Link(GetParam(), "second"));
+  EXPECT_OK(ops().Unlink(GetParam()));
+  EXPECT_OK(ops().LinkOpenFile(daemon.get(), GetParam()));
+  EXPECT_EQ(::pwrite(daemon.get(), "relinked", 8, 0), 8);
+  CloseWithWriter(daemon.get());
+  daemon.Reset();
+  RollBack();
+  ExpectTree(before_);
+  EXPECT_CODE(log().PlanRollback(1), Code::kNotFound);
+}
+
 TEST_P(UndoLiveWriter, AWriterOfADeletedFileDoesNoHarm) {
   Fd daemon = StartDaemon();
   const TreeSnapshot after_first = Snapshot();
