@@ -163,6 +163,54 @@ Result<Effect> ProjectActor::RecreateName(Turn& turn) {
   return Effect::kDone;
 }
 
+// As package managers and archivers do: a folder of one's own, whose contents go to their places, over others or not. The folder
+// goes too, sometimes with what is left in it.
+Result<Effect> ProjectActor::Stage(Turn& turn) {
+  const Spot* file = turn.inventory.Pick(
+      turn.command.path, [](const Spot& spot) { return spot.is_other() || IsFreeForFile(spot); });
+  const Spot* folder = turn.inventory.Pick(turn.command.other, IsFreeForDirectory);
+  if (file == nullptr) return Effect::kNothing;
+  const bool nested = turn.dice.OneIn(2), leftover = turn.dice.OneIn(3);
+  const std::string staging = nested ? "staging/inner" : "staging";
+  Note(turn.command,
+       fmt::format("{} -> {}{}", staging, Shown(file->path),
+                   folder == nullptr ? "" : fmt::format(", {}", Shown(folder->path))));
+  TRY(ops_.Mkdir("staging"));
+  if (nested) TRY(ops_.Mkdir(staging));
+  TRY(ops_.WriteNew(staging + "/file", Pattern(turn.command.salt, SomeSize(turn.dice))));
+  if (turn.dice.OneIn(2))
+    TRY(ops_.Rename(staging + "/file", staging + "/other"));
+  else
+    TRY(ops_.Link(staging + "/file", staging + "/other"));
+  if (folder != nullptr) {
+    TRY(ops_.Mkdir(staging + "/folder"));
+    TRY(ops_.WriteNew(staging + "/folder/f0", "in the folder"));
+    TRY(ops_.Rename(staging + "/folder", folder->path));
+  }
+  TRY(ops_.Rename(staging + "/other", file->path));
+  if (leftover) TRY(ops_.WriteNew("staging/left", "over"));
+  return Judge(ops_.RemoveTree("staging"));
+}
+
+// Something older goes into a new folder, is changed there and comes back under a free name.
+Result<Effect> ProjectActor::PassThrough(Turn& turn) {
+  const Spot* from = turn.inventory.Pick(turn.command.path, IsOther);
+  const Spot* to = turn.inventory.Pick(turn.command.other, IsFreeForFile);
+  if (from == nullptr || to == nullptr) return Effect::kNothing;
+  Note(turn.command, fmt::format("{} -> {}", Shown(from->path), Shown(to->path)));
+  TRY(ops_.Mkdir("staging"));
+  TRY(ops_.Rename(from->path, "staging/passing"));
+  if (from->is_file()) TRY(ops_.Chmod("staging/passing", 0640));
+  if (turn.dice.OneIn(2)) TRY(ops_.WriteNew(from->path, "in its old place"));
+  if (turn.dice.OneIn(2)) {
+    TRY(ops_.Rename("staging", "staging2"));
+    TRY(ops_.Rename("staging2/passing", to->path));
+    return Judge(ops_.Rmdir("staging2"));
+  }
+  TRY(ops_.Rename("staging/passing", to->path));
+  return Judge(ops_.Rmdir("staging"));
+}
+
 Result<Effect> ProjectActor::Symlink(Turn& turn) {
   const Spot* at = turn.inventory.Pick(turn.command.path, IsFreeForFile);
   if (at == nullptr) return Effect::kNothing;

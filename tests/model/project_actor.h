@@ -82,6 +82,8 @@ class ProjectActor {
   Result<Effect> Rmdir(Turn& turn);
   Result<Effect> RemoveTree(Turn& turn);
   Result<Effect> RecreateName(Turn& turn);
+  Result<Effect> Stage(Turn& turn);
+  Result<Effect> PassThrough(Turn& turn);
   Result<Effect> Symlink(Turn& turn);
   Result<Effect> Mknod(Turn& turn);
   Result<Effect> Chmod(Turn& turn);
