@@ -129,6 +129,7 @@ class LogCore {
     std::string path;
   };
   Status PlaceBarriers(std::vector<Edit> edits) REQUIRES(lifecycle_);
+  Barrier NewBarrier(StepId after, std::vector<std::string> paths) const REQUIRES(lifecycle_);
   Status AddBarrier(StepId after, std::vector<std::string> paths) REQUIRES(lifecycle_);
   void ForgetFrozen();
   Status AdoptAfterStates(int step_dir) REQUIRES(lifecycle_);
@@ -224,6 +225,7 @@ class LogCore {
   struct Crossing {
     Way way;
     const StepRow& row;
+    size_t index;  // of the row in its stack
     const StepView& view;
     const LaterSteps* later = nullptr;  // of a plan: what would be crossed before
   };
@@ -236,7 +238,7 @@ class LogCore {
   bool Touches(const Crossing& crossing, const std::string& path) const;
   // What the crossing of a step will leave of the barriers; `older` is the step before it.
   std::vector<Barrier> BarriersBeyond(const Crossing& crossing, std::vector<Barrier> barriers,
-                                      std::optional<StepId> older) const;
+                                      std::optional<StepId> older) const REQUIRES(lifecycle_);
   std::optional<StepId> OlderThan(Way way, size_t index) const REQUIRES(lifecycle_);
   Status SetBarriers(std::vector<Barrier> barriers) REQUIRES(lifecycle_);
   Status SaveBarriers() REQUIRES(lifecycle_);

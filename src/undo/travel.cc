@@ -64,9 +64,8 @@ bool TouchesName(const StepView& view, const std::string& path) {
 
 // A rollback of a step is crossed by what came right after it, a redo by what came since the rollback.
 bool LogCore::IsCrossed(const Barrier& barrier, const Crossing& crossing) {
-  const StepRow& row = crossing.row;
-  return crossing.way == Way::kForth ? barrier.at.ns >= row.close.closed_ns
-                                     : barrier.after == row.header.id;
+  return crossing.way == Way::kForth ? barrier.redo_depth > crossing.index
+                                     : barrier.after == crossing.row.header.id;
 }
 
 // Also under another name, where only the object tells.
@@ -101,16 +100,21 @@ std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& fi
 }
 
 // Paths that the step does not touch are still edited when it has been taken back: for these the barrier stands behind the
-// step before. What it does touch was crossed by force.
+// step before. What it does touch was crossed by force. Of a barrier that knows no paths, nobody can tell.
 std::vector<Barrier> LogCore::BarriersBeyond(const Crossing& crossing,
                                              std::vector<Barrier> barriers,
                                              std::optional<StepId> older) const {
   std::vector<Barrier> beyond;
+  const size_t redoable = crossing.way == Way::kForth ? crossing.index : redo_.size();
   for (Barrier& barrier : barriers) {
-    if (IsCrossed(barrier, crossing)) {
+    const bool crossed = IsCrossed(barrier, crossing), whole_tree = barrier.paths.empty();
+    // What is taken back from now on came after it.
+    barrier.redo_depth = static_cast<uint32_t>(std::min<size_t>(barrier.redo_depth, redoable));
+    if (crossed) {
       std::erase_if(barrier.paths,
                     [&](const std::string& path) { return Touches(crossing, path); });
-      if (barrier.paths.empty() || (crossing.way == Way::kBack && !older)) continue;
+      if (barrier.paths.empty() && !whole_tree) continue;
+      if (crossing.way == Way::kBack && !older) continue;
       if (crossing.way == Way::kBack) barrier.after = *older;
     }
     beyond.push_back(std::move(barrier));
@@ -357,7 +361,7 @@ Result<LogCore::Reversed> LogCore::Reverse(Way way, const StepRow& row, Force fo
   const StepView& view = source->view;
   if (way == Way::kBack && view.unprotected() && force == Force::kNo)
     return NotRecordedInFull(row, view.unprotected_why());
-  const Crossing crossing{way, row, view};
+  const Crossing crossing{way, row, RowsOf(way).size() - 1, view};
   auto conflicts = Conflicts(crossing, *source->files, barriers_, AnchorCheck::kPresence);
   const std::string step = fmt::format("step {}", row.header.id.value);
   if (!conflicts.empty() && force == Force::kNo) return Refusal(way, step, conflicts);
@@ -432,7 +436,7 @@ Result<RewindReport> LogCore::Plan(Way way, size_t count, AnchorCheck check) {
     if (view.unprotected())
       report.conflicts.push_back(
           {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
-    const Crossing crossing{way, row, view, &later};
+    const Crossing crossing{way, row, left, view, &later};
     Append(Conflicts(crossing, *source->files, barriers, check), report.conflicts);
     Append(view.InverseChanges(), report.changes);
     barriers = BarriersBeyond(crossing, std::move(barriers), OlderThan(way, left));

@@ -59,6 +59,8 @@ struct StepInfo {
 struct Barrier {
   StepId after;
   Instant at;
+  uint32_t
+      redo_depth;  // how many rollbacks came before it and could be redone: a redo of one of these crosses it
   std::vector<std::string> paths;  // empty: the whole tree (a watcher lost events)
 };
 

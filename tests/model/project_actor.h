@@ -100,6 +100,7 @@ class ProjectActor {
   Result<Effect> Judge(const Status& status) const;
   Status MustFail(const Status& status, int expected_errno) const;
   Status ChangeInside(const std::string& dir, Turn& turn);
+  std::string FreeName(const std::string& wanted) const;
   void Keep(KeptFile file);
   void Note(const Command& command, std::string text);
 

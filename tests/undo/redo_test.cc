@@ -96,6 +96,17 @@ TEST_F(UndoRedo, WhatWasBornInAFolderThatIsGoneIsFoundWhereItWent) {
   EXPECT_TREE_EQ(after, Snapshot());
 }
 
+TEST_F(UndoRedo, AStepThatCannotBeginLeavesRedoAlone) {
+  InStep([&] { ChangeMuch(1); });
+  RollBack();
+  const std::string in_the_way = workspace().store() + "/wal/in_progress";
+  MustCall(::mknod(in_the_way.c_str(), S_IFREG | 0600, 0), in_the_way);
+  EXPECT_FALSE(log().OpenStep({}).ok());
+  EXPECT_EQ(log().redo_depth(), 1u);
+  MustCall(::unlink(in_the_way.c_str()), in_the_way);
+  RedoSteps();
+}
+
 TEST_F(UndoRedo, ARedoneStepKeepsItsIdLabelAndChanges) {
   const StepId step = InStep([&] { ChangeMuch(1); }, "a label");
   const std::vector<std::string> changes = ChangeLines(step);
