@@ -232,7 +232,7 @@ class LogCore {
   std::vector<Conflict> Conflicts(const Crossing& crossing, StepFiles& files,
                                   const std::vector<Barrier>& barriers, AnchorCheck check)
       REQUIRES(lifecycle_);
-  static Error Refusal(Way way, std::string_view what, const std::vector<Conflict>& conflicts);
+  static Error RefusalOf(Way way, std::string_view what, const std::vector<Conflict>& conflicts);
   static Error NotRecordedInFull(const StepRow& row, std::string_view why);
   static bool IsCrossed(const Barrier& barrier, const Crossing& crossing);
   bool Touches(const Crossing& crossing, const std::string& path) const;

@@ -16,16 +16,6 @@
 namespace sandglass::undo {
 namespace {
 
-Code CodeFor(const std::vector<Conflict>& conflicts) {
-  const auto has = [&](ConflictKind kind) {
-    return std::any_of(conflicts.begin(), conflicts.end(),
-                       [&](const Conflict& c) { return c.kind == kind; });
-  };
-  if (has(ConflictKind::kCorrupt)) return Code::kCorrupt;
-  if (has(ConflictKind::kBusy)) return Code::kBusy;
-  return Code::kConflict;
-}
-
 // Does the error speak of the step's own bytes? Anything else may be better next time.
 bool IsDamage(const Error& error) {
   return error.code() == Code::kCorrupt || error.code() == Code::kVersion;
@@ -86,8 +76,9 @@ std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& fi
   for (const Barrier& barrier : barriers) {
     if (!IsCrossed(barrier, crossing)) continue;
     if (barrier.paths.empty())
-      conflicts.push_back(
-          {ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
+      conflicts.push_back({ConflictKind::kBarrier, "",
+                           "something outside changed since; what exactly is unknown",
+                           crossing.row.header.id});
     for (const std::string& path : barrier.paths) {
       if (Touches(crossing, path))
         conflicts.push_back(
@@ -245,7 +236,7 @@ Status LogCore::LookAhead(size_t target) {
   }
   TRY_ASSIGN(RewindReport plan, Plan(way, count, AnchorCheck::kLooks));
   if (plan.conflicts.empty()) return Ok();
-  return Refusal(way, fmt::format("{} steps", count), plan.conflicts);
+  return RefusalOf(way, fmt::format("{} steps", count), plan.conflicts);
 }
 
 Status LogCore::TurnBack(size_t start) {
@@ -270,8 +261,7 @@ Status LogCore::SetNewestAside(RewindReport& report) {
   TRY(frame_->SetAside(frame_->steps(), row.folder.c_str()));
   steps_.pop_back();
   report.conflicts.push_back(
-      {ConflictKind::kCorrupt, "",
-       fmt::format("step {} cannot be read and was set aside", row.header.id.value)});
+      {ConflictKind::kCorrupt, "", "cannot be read and was set aside", row.header.id});
   std::vector<Barrier> barriers = barriers_;
   const std::optional<StepId> older = OlderThan(Way::kBack, steps_.size());
   for (Barrier& barrier : barriers) {
@@ -315,16 +305,10 @@ Error LogCore::NotRecordedInFull(const StepRow& row, std::string_view why) {
                   row.header.id.value, why));
 }
 
-Error LogCore::Refusal(Way way, std::string_view what, const std::vector<Conflict>& conflicts) {
-  constexpr size_t kShown = 10;
-  std::string text = fmt::format("{} cannot be {} without force:", what,
-                                 way == Way::kBack ? "taken back" : "redone");
-  for (size_t i = 0; i < conflicts.size() && i < kShown; ++i) {
-    text += fmt::format("\n  {} ({}): {}", conflicts[i].path.empty() ? "(step)" : conflicts[i].path,
-                        ConflictName(conflicts[i].kind), conflicts[i].detail);
-  }
-  if (conflicts.size() > kShown) text += fmt::format("\n  and {} more", conflicts.size() - kShown);
-  return Error(CodeFor(conflicts), std::move(text));
+Error LogCore::RefusalOf(Way way, std::string_view what, const std::vector<Conflict>& conflicts) {
+  return Refusal(fmt::format("{} cannot be {} without force", what,
+                             way == Way::kBack ? "taken back" : "redone"),
+                 conflicts);
 }
 
 // There is no way around a redo that cannot be read: what lies below it would be redone upon the wrong ground.
@@ -364,7 +348,7 @@ Result<LogCore::Reversed> LogCore::Reverse(Way way, const StepRow& row, Force fo
   const Crossing crossing{way, row, RowsOf(way).size() - 1, view};
   auto conflicts = Conflicts(crossing, *source->files, barriers_, AnchorCheck::kPresence);
   const std::string step = fmt::format("step {}", row.header.id.value);
-  if (!conflicts.empty() && force == Force::kNo) return Refusal(way, step, conflicts);
+  if (!conflicts.empty() && force == Force::kNo) return RefusalOf(way, step, conflicts);
   Append(std::move(conflicts), report.conflicts);
   Reversed reversed{
       .row = {},
@@ -374,7 +358,7 @@ Result<LogCore::Reversed> LogCore::Reverse(Way way, const StepRow& row, Force fo
     // It met one damaged anchor and turned back. Whoever asked wants to hear of all of them.
     MutexLock pin(pack_mutex_);
     auto damage = FindDamage(view, *source->files, StepEnd::kClosed, AnchorCheck::kLooks);
-    if (!damage.empty()) return Refusal(way, step, damage);
+    if (!damage.empty()) return RefusalOf(way, step, damage);
   }
   TRY(done);
   return reversed;
@@ -426,16 +410,16 @@ Result<RewindReport> LogCore::Plan(Way way, size_t count, AnchorCheck check) {
     auto source = OpenSource(way, row);
     if (!source.ok() && IsDamage(source.error()) && way == Way::kBack) {
       report.conflicts.push_back(
-          {ConflictKind::kCorrupt, "",
-           fmt::format("step {} cannot be read; force sets it aside", row.header.id.value)});
+          {ConflictKind::kCorrupt, "", "cannot be read; force sets it aside", row.header.id});
       continue;
     }
     if (!source.ok()) return source.error();
     const StepView& view = source->view;
     report.steps.push_back(row.header.id);
     if (view.unprotected())
-      report.conflicts.push_back(
-          {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
+      report.conflicts.push_back({ConflictKind::kCorrupt, "",
+                                  "not recorded in full: " + view.unprotected_why(),
+                                  row.header.id});
     const Crossing crossing{way, row, left, view, &later};
     Append(Conflicts(crossing, *source->files, barriers, check), report.conflicts);
     Append(view.InverseChanges(), report.changes);

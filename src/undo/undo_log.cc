@@ -44,8 +44,8 @@ LogCore::LogCore(std::unique_ptr<Place> place, const UndoOptions& options)
 LogCore::~LogCore() { StopThreads(); }
 
 Result<std::unique_ptr<LogCore>> LogCore::Open(const UndoPaths& paths, const UndoOptions& options) {
-  TRY_ASSIGN(RegistryClaim claim,
-             RegistryClaim::Take(RegistryFor(paths), paths.project, options.log));
+  TRY_ASSIGN(const std::string registry, RegistryFor(paths));
+  TRY_ASSIGN(RegistryClaim claim, RegistryClaim::Take(registry, paths.project, options.log));
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
   TRY(CheckEncryption(*place));  // not in OpenPlace: a store that must not be used can be discarded
   std::unique_ptr<LogCore> core(new LogCore(std::move(place), options));
@@ -531,6 +531,7 @@ Status UndoLog::Discard(const UndoPaths& paths) {
     return Error(Code::kInvalid,
                  fmt::format("{} is no undo store; nothing was deleted", (*look)->store_path));
   }
+  TRY_ASSIGN(const std::string registry, RegistryFor(paths));
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
   const int store = place->store.get();
   Fd lock(::openat(store, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -545,7 +546,7 @@ Status UndoLog::Discard(const UndoPaths& paths) {
   }
   TRY(ReplaceFileAt(store, "version", fmt::format("{}\n", kFormatVersion)));
   place->fresh_store.Keep();
-  ForgetProject(RegistryFor(paths), place->project_path, place->store_path);
+  ForgetProject(registry, place->project_path, place->store_path);
   return Ok();
 }
 
@@ -585,7 +586,7 @@ Result<std::vector<HistoryEntry>> UndoLog::History() const { return core_->Histo
 Result<std::vector<Change>> UndoLog::Changes(StepId step) const {
   return ReadChanges(core_->place(), step);
 }
-Result<std::string> UndoLog::Diff(StepId step) const { return ReadDiff(core_->place(), step); }
+Result<StepDiff> UndoLog::Diff(StepId step) const { return ReadDiff(core_->place(), step); }
 void UndoLog::WaitForBackground() { core_->WaitForBackground(); }
 
 }  // namespace sandglass::undo
