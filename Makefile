@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
+PREFIX ?= /usr/local
 SWEEP_FS ?= --fs ext4 --fs tmpfs --fs btrfs --fs xfs
 PYTHON := python3
 
@@ -31,6 +32,10 @@ build: bootstrap ## release build: build/sandglass and the libraries in build/li
 	$(call build,release,sandglass sandglass_demo sandglass_undo)
 	@ln -sfn release/lib build/lib
 	@if [ -e build/release/bin/sandglass ]; then ln -sf release/bin/sandglass build/sandglass; fi
+
+.PHONY: install
+install: build ## install the release build to PREFIX (/usr/local), below DESTDIR if that is set
+	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
 
 .PHONY: test
 test: bootstrap ## everything a change must pass; ends with the counts

@@ -13,6 +13,8 @@
 #   sandglass_bench(NAME SOURCES ... DEPS ...)
 #       Google Benchmark binary, listed in bench_manifest.txt.
 #
+# As a part of another project (add_subdirectory) only the libraries and the program are built.
+#
 # A dependency is a module name (base, undo, ...) or any CMake target. DEPS are public.
 
 include_guard(GLOBAL)
@@ -22,16 +24,21 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
+# Another project's compiler may warn of more than ours does; that must not break its build.
+set(warnings_are_errors "")
+if(PROJECT_IS_TOP_LEVEL)
+  set(warnings_are_errors -Werror)
+endif()
 # -Wconversion is left out: on code full of system call results it buries the warnings that matter. A
 # partial designated initialiser is how we spell "the rest is default", so that one warning goes too.
-add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Werror
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow ${warnings_are_errors}
   -Wno-missing-designated-field-initializers
   "$<$<COMPILE_LANGUAGE:CXX>:-Wthread-safety>")
 # Messages and CHECK failures name files relative to the root, and builds in two places share one cache.
-add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
+add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 add_compile_definitions(_GNU_SOURCE _FILE_OFFSET_BITS=64)
 
 if(SANDGLASS_SANITIZE)
@@ -46,25 +53,29 @@ if(SANDGLASS_COVERAGE)
   add_link_options(-fprofile-instr-generate -fcoverage-mapping)
 endif()
 
+# Whoever links a library of ours, also from a folder above, must find what that links.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(zstd REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
-find_package(GTest REQUIRED)
-find_package(benchmark REQUIRED)
-find_package(rapidcheck REQUIRED)
+if(PROJECT_IS_TOP_LEVEL)
+  find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
+  find_package(rapidcheck REQUIRED)
+endif()
 
 # Debian ships no CMake package for xxHash.
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 if(NOT TARGET xxhash::xxhash)
-  add_library(xxhash::xxhash UNKNOWN IMPORTED)
+  add_library(xxhash::xxhash UNKNOWN IMPORTED GLOBAL)
   set_target_properties(xxhash::xxhash PROPERTIES
     IMPORTED_LOCATION "${XXHASH_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${XXHASH_INCLUDE_DIR}")
 endif()
 # One spelling, whichever flavour of the library the system has.
 if(NOT TARGET zstd::libzstd)
-  add_library(zstd::libzstd INTERFACE IMPORTED)
+  add_library(zstd::libzstd INTERFACE IMPORTED GLOBAL)
   target_link_libraries(zstd::libzstd INTERFACE zstd::libzstd_shared)
 endif()
 
@@ -93,7 +104,7 @@ function(sandglass_library name)
   sandglass_resolve_deps(private_deps ${ARG_PRIVATE_DEPS})
   set(target sandglass_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
-  target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}/src")
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(${target} PUBLIC ${deps} Threads::Threads PRIVATE ${private_deps})
 endfunction()
 
@@ -101,7 +112,7 @@ function(sandglass_program name)
   cmake_parse_arguments(ARG "" "OUTPUT" "SOURCES;DEPS" ${ARGN})
   sandglass_resolve_deps(deps ${ARG_DEPS})
   add_executable(${name} ${ARG_SOURCES})
-  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}")
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${deps})
   if(ARG_OUTPUT)
     set_target_properties(${name} PROPERTIES OUTPUT_NAME ${ARG_OUTPUT})
@@ -109,7 +120,7 @@ function(sandglass_program name)
 endfunction()
 
 function(sandglass_test name)
-  if(SANDGLASS_FUZZ)
+  if(SANDGLASS_FUZZ OR NOT PROJECT_IS_TOP_LEVEL)
     return()
   endif()
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
@@ -128,7 +139,7 @@ function(sandglass_fuzz name)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   else()
     sandglass_program(${name}
-      SOURCES ${ARG_SOURCES} "${CMAKE_SOURCE_DIR}/cmake/fuzz_replay_main.cc" DEPS ${ARG_DEPS})
+      SOURCES ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/cmake/fuzz_replay_main.cc" DEPS ${ARG_DEPS})
   endif()
   list(JOIN ARG_COVERS "," covers)
   sandglass_manifest(SANDGLASS_FUZZERS "${name}|$<TARGET_FILE:${name}>|${covers}")
@@ -158,6 +169,6 @@ function(sandglass_write_manifests)
     list(GET pair 1 kind)
     get_property(lines GLOBAL PROPERTY ${property})
     list(JOIN lines "\n" text)
-    file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/${kind}_manifest.txt" CONTENT "${text}\n")
+    file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/${kind}_manifest.txt" CONTENT "${text}\n")
   endforeach()
 endfunction()

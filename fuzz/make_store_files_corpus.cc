@@ -84,8 +84,8 @@ void AddTexts(Seeds& seeds) {
 
 void AddBarriers(Seeds& seeds) {
   const undo::Barrier some{
-      .after = {7}, .at = {1'700'000'000'000'000'000}, .paths = {"a", "\xff/b"}};
-  const undo::Barrier any{.after = {-3}, .at = {1}, .paths = {}};
+      .after = {7}, .at = {1'700'000'000'000'000'000}, .redo_depth = 2, .paths = {"a", "\xff/b"}};
+  const undo::Barrier any{.after = {-3}, .at = {1}, .redo_depth = 0, .paths = {}};
   seeds.Add("barriers", StoreInput::kBarriers, undo::WriteBarriers({some, any}));
   seeds.Add("barriers_none", StoreInput::kBarriers, "[]");
   seeds.Add("barriers_object", StoreInput::kBarriers, "{}");

@@ -45,6 +45,8 @@ std::string_view CodeName(Code code) {
       return "outside_root";
     case Code::kCancelled:
       return "cancelled";
+    case Code::kForeign:
+      return "foreign";
   }
   return "unknown";
 }
@@ -138,6 +140,8 @@ int ErrnoFor(const Error& error) {
       return EXDEV;
     case Code::kCancelled:
       return EINTR;
+    case Code::kForeign:
+      return EPERM;
   }
   return EIO;
 }

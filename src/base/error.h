@@ -31,6 +31,7 @@ enum class Code : uint8_t {
   kFrozen,         // the object is kept for undo and must not change
   kOutsideRoot,    // a path leads out of the project
   kCancelled,      // someone ended it before it finished
+  kForeign,        // the store or the place belongs to another project
 };
 
 // The stable spelling, e.g. "not_found".

@@ -13,7 +13,7 @@ constexpr Code kAllCodes[] = {
     Code::kInvalid, Code::kNotFound,    Code::kExists,    Code::kDenied,      Code::kConflict,
     Code::kCorrupt, Code::kBusy,        Code::kLocked,    Code::kUnsupported, Code::kNoSpace,
     Code::kLimit,   Code::kIo,          Code::kVersion,   Code::kUnprotected, Code::kNotRestorable,
-    Code::kFrozen,  Code::kOutsideRoot, Code::kCancelled,
+    Code::kFrozen,  Code::kOutsideRoot, Code::kCancelled, Code::kForeign,
 };
 
 TEST(Error, EveryCodeHasItsOwnNameAndAnErrno) {

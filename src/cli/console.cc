@@ -48,8 +48,9 @@ Result<bool> Console::Confirm(std::string_view question) const {
 }
 
 void Console::Fail(const Error& error) {
-  out_.clear();
   Note(error.message());
+  if (keeps_output_) return;
+  out_.clear();
   if (!wants_json()) return;
   Json details = Json::Object({{"code", CodeName(error.code())}, {"message", error.message()}});
   for (const JsonMember& member : *error_details_.AsObject()) details.Set(member.key, member.value);

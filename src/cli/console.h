@@ -40,7 +40,10 @@ class Console {
   void AddErrorDetail(std::string_view key, Json value) {
     error_details_.Set(key, std::move(value));
   }
-  // Says what went wrong, and drops what was printed so far.
+  // What was printed is an answer even if the command fails: a dry run that would be refused, say. With --json it then stands for the
+  // error object too.
+  void KeepOutput() { keeps_output_ = true; }
+  // Says what went wrong, and drops what was printed so far unless it is to be kept.
   void Fail(const Error& error);
 
   // Writes what was printed.
@@ -51,6 +54,7 @@ class Console {
   Format format_;
   std::string out_;
   Json error_details_ = Json::Object();
+  bool keeps_output_ = false;
 };
 
 }  // namespace sandglass::cli

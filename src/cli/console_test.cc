@@ -74,6 +74,7 @@ TEST_F(ConsoleTest, OutputThatCannotBeWrittenIsAnError) {
 TEST(ExitCodes, AreWhatTheManualSays) {
   EXPECT_EQ(ExitCodeFor(Code::kInvalid), ExitCode::kUsage);
   EXPECT_EQ(ExitCodeFor(Code::kConflict), ExitCode::kConflict);
+  EXPECT_EQ(ExitCodeFor(Code::kForeign), ExitCode::kFailed);
   EXPECT_EQ(ExitCodeFor(Code::kNotFound), ExitCode::kFailed);
   EXPECT_EQ(ExitCodeFor(Code::kLocked), ExitCode::kFailed);
 }

@@ -16,11 +16,13 @@ constexpr Operand kOperands[] = {
 
 Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(auto reader, OpenReader(arguments));
-  TRY_ASSIGN(std::string diff, reader.Diff(arguments.Step(0)));
+  TRY_ASSIGN(const undo::StepDiff diff, reader.Diff(arguments.Step(0)));
   // A file's bytes must not steer the terminal; a program gets them as they are, so that patch can
   // use them.
-  console.Print(console.out_is_terminal() ? PrintableText(diff) : diff);
-  return Ok();
+  console.Print(console.out_is_terminal() ? PrintableText(diff.text) : diff.text);
+  if (diff.missing.empty()) return Ok();
+  console.KeepOutput();
+  return undo::Refusal("the diff is not complete", diff.missing);
 }
 
 }  // namespace
@@ -33,7 +35,9 @@ constinit const Command kDiffCommand{
         "terminal, control characters "
         "in files are shown as escapes; into a pipe or a file they go unchanged, so that patch "
         "understands the "
-        "output.\n\n"
+        "output. A path whose content cannot be told any more, because what was kept of it is "
+        "damaged or missing, is named in a "
+        "message, and the exit code is 1.\n\n"
         "Works while another process uses the store.",
     .options = kOptions,
     .operands = kOperands,

@@ -24,6 +24,7 @@ ExitCode ExitCodeFor(Code code) {
     case Code::kFrozen:
     case Code::kOutsideRoot:
     case Code::kCancelled:
+    case Code::kForeign:
       return ExitCode::kFailed;
   }
   return ExitCode::kFailed;

@@ -19,7 +19,9 @@ inline constexpr ExitCodeRow kExitCodes[] = {
     {ExitCode::kOk, "done"},
     {ExitCode::kFailed, "failed; the message says why"},
     {ExitCode::kUsage, "wrong usage"},
-    {ExitCode::kConflict, "someone else changed something in between; nothing was touched"},
+    {ExitCode::kConflict,
+     "someone else changed something in between, and nothing was touched; also by a dry run that "
+     "finds such a conflict"},
 };
 
 ExitCode ExitCodeFor(Code code);

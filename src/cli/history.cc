@@ -22,6 +22,10 @@ Json EntryToJson(const undo::HistoryEntry& entry) {
 }
 
 std::string StepLine(const undo::StepInfo& step) {
+  if (step.damaged) {
+    return fmt::format("{:>6}  {:<19}  {:<7}  {:<30}  {}\n", step.id.value, "damaged", "-",
+                       "cannot be read", PrintableName(step.label));
+  }
   const std::string unprotected = step.protection == undo::Protection::kFull ? "" : "  UNPROTECTED";
   return fmt::format("{:>6}  {}  {:<7}  {:<30}  {}{}\n", step.id.value, PrintableTime(step.closed),
                      undo::KindName(step.kind), CountsText(step.counts), PrintableName(step.label),
@@ -39,19 +43,26 @@ std::string BarrierLine(const undo::Barrier& barrier) {
                      what);
 }
 
+std::string EmptyText(uint32_t redo_depth) {
+  if (redo_depth == 0) return "the history is empty";
+  return fmt::format("the history is empty; {} can be redone",
+                     redo_depth == 1 ? "1 step" : fmt::format("{} steps", redo_depth));
+}
+
 Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(auto reader, OpenReader(arguments));
   TRY_ASSIGN(auto history, reader.History());
   if (console.wants_json()) {
     Json entries = Json::Array();
     for (const undo::HistoryEntry& entry : history) entries.Append(EntryToJson(entry));
-    console.PrintJson(Json::Object({{"history", std::move(entries)}}));
+    console.PrintJson(
+        Json::Object({{"history", std::move(entries)}, {"redo_steps", reader.redo_depth()}}));
     return Ok();
   }
   for (const undo::HistoryEntry& entry : history) {
     console.Print(entry.step ? StepLine(*entry.step) : BarrierLine(*entry.barrier));
   }
-  if (history.empty()) console.Note("the history is empty");
+  if (history.empty()) console.Note(EmptyText(reader.redo_depth()));
   return Ok();
 }
 
@@ -65,6 +76,7 @@ constinit const Command kHistoryCommand{
         "changed and the command "
         "that it stands for. A line with a dash is an edit that no step made: without "
         "--force, undo does not take back the step before it if that step touched an edited path. "
+        "A step marked damaged cannot be read any more. "
         "Steps marked UNPROTECTED were not recorded in full: they cannot be undone exactly, and "
         "only with --force.\n\n"
         "Works while another process uses the store.",

@@ -56,16 +56,19 @@ struct NamedText {
 };
 
 constexpr NamedText kEnvironment[] = {
-    {"SANDGLASS_HOME", "folder for everything that Sandglass keeps; an absolute path"},
+    {"SANDGLASS_HOME", "folder for everything that Sandglass keeps; must be an absolute path"},
     {"XDG_STATE_HOME",
      "without SANDGLASS_HOME, the folder sandglass below it is used; its default is "
      "~/.local/state"},
+    {"HOME", "without the other two; if it is missing too, the user's entry in the system counts"},
 };
 
 constexpr std::string_view kFiles =
     "A project's undo store lies in the folder undo of the state folder, if that is on the same "
     "file system and mount as the project. "
-    "Otherwise it is a hidden folder beside the project. \"sandglass status\" says which.";
+    "Otherwise it is a hidden folder beside the project. \"sandglass status\" says which. A "
+    "project that was moved keeps its store: the "
+    "commands then say which --store to give.";
 
 }  // namespace
 

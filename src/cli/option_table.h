@@ -77,7 +77,9 @@ inline constexpr Option kForceOption{
 inline constexpr Option kDryRunOption{
     .name = "dry-run",
     .letter = 'n',
-    .help = "only say what would change and which conflicts there are"};
+    .help =
+        "only say what would change and which conflicts there are; the exit code is the one "
+        "that doing it would have"};
 inline constexpr Option kHelpOption{.name = "help", .letter = 'h', .help = "show this text"};
 
 }  // namespace sandglass::cli

@@ -283,9 +283,32 @@ TEST_F(SandglassProgram, AConflictTouchesNothingAndHasItsOwnExitCode) {
   EXPECT_EQ(conflicts[0].GetString("path").value(), "notes.txt");
   EXPECT_EQ(conflicts[0].GetString("conflict").value(), "edited");
 
-  EXPECT_THAT(Sandglass({"undo", "--dry-run"}).out,
-              EndsWith("without --force it would be refused\n"));
   EXPECT_TREE_EQ(before, workspace_.Snapshot());
+}
+
+TEST_F(SandglassProgram, ADryRunEndsAsTheRefusalWould) {
+  ChangeNotes();
+  workspace_.WriteFile("notes.txt", "mine\n");
+  const Ended text = Sandglass({"undo", "--dry-run"});
+  EXPECT_EQ(text.exit_code, 3);
+  EXPECT_THAT(text.out, HasSubstr("conflicts:\n  edited    notes.txt: has been changed since\n"));
+  EXPECT_THAT(text.err, HasSubstr("without --force it would be refused\n"));
+  const Ended json = Sandglass({"undo", "--dry-run", "--json"});
+  EXPECT_EQ(json.exit_code, 3);
+  EXPECT_EQ(At(ParseOutput(json), "conflicts").AsArray()->size(), 1u);
+  EXPECT_EQ(Sandglass({"restore", "-n", "1", "notes.txt"}).exit_code, 3);
+  const Ended forced = Sandglass({"undo", "--dry-run", "--force"});
+  EXPECT_EQ(forced.exit_code, 0) << forced.err;
+  EXPECT_EQ(workspace_.ReadFile("notes.txt"), "mine\n");
+}
+
+TEST_F(SandglassProgram, ARefusalAndAReportNameAConflictInTheSameWords) {
+  ChangeNotes();
+  workspace_.WriteFile("notes.txt", "mine\n");
+  const std::string line = "\n  edited    notes.txt: has been changed since\n";
+  EXPECT_THAT(Sandglass({"undo"}).err, HasSubstr(line));
+  EXPECT_THAT(Sandglass({"restore", "1", "notes.txt"}).err, HasSubstr(line));
+  EXPECT_THAT(Sandglass({"undo", "--force"}).out, HasSubstr(line));
 }
 
 TEST_F(SandglassProgram, UndoOfAnIncompleteStepSaysWhatToDoNext) {
@@ -312,6 +335,7 @@ TEST_F(SandglassProgram, WhatForceReplacesCanBeBroughtBack) {
   const Ended forced = Sandglass({"undo", "--force"});
   EXPECT_EQ(forced.exit_code, 0) << forced.err;
   EXPECT_THAT(forced.out, HasSubstr("conflicts:\n  edited    notes.txt"));
+  EXPECT_THAT(forced.out, HasSubstr("modified  notes.txt (5 B -> 13 B)\n"));
   EXPECT_EQ(workspace_.ReadFile("notes.txt"), "first\nsecond\n");
   EXPECT_EQ(Sandglass({"redo"}).exit_code, 0);
   EXPECT_EQ(workspace_.ReadFile("notes.txt"), "mine\n");
@@ -327,6 +351,30 @@ TEST_F(SandglassProgram, RestoreBringsSinglePathsBackAndIsAStep) {
   EXPECT_EQ(workspace_.ReadFile("notes.txt"), "first\nchanged\n");
   EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
   EXPECT_FALSE(workspace_.Exists("src"));
+}
+
+TEST_F(SandglassProgram, ARestoreOfWhatIsSoAlreadyMakesNoStep) {
+  ChangeNotes();
+  ASSERT_EQ(Sandglass({"restore", "1", "notes.txt"}).exit_code, 0);
+  for (const Words& words : {Words{"restore", "1", "notes.txt"},
+                             {"restore", "1", "src"},
+                             {"restore", "-n", "1", "notes.txt"}}) {
+    const Ended run = Sandglass(words);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, StartsWith("nothing to do"));
+  }
+  EXPECT_EQ(At(ParseOutput(Sandglass({"history", "--json"})), "history").AsArray()->size(), 2u);
+  const Ended json = Sandglass({"restore", "1", "notes.txt", "--json"});
+  EXPECT_TRUE(At(ParseOutput(json), "steps").AsArray()->empty());
+}
+
+TEST_F(SandglassProgram, ARestoreThatFailsNamesThePath) {
+  ChangeNotes();
+  for (const char* path : {"nowhere.txt", "/etc/passwd", "../out"}) {
+    const Ended run = Sandglass({"restore", "1", path});
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(path));
+  }
 }
 
 TEST_F(SandglassProgram, ADryRunOfARestoreSaysWhatWouldChangeAndTouchesNothing) {
@@ -396,6 +444,189 @@ TEST_F(SandglassProgram, NothingCreatesAStoreByLooking) {
   }
   EXPECT_THAT(Sandglass({"status"}).out, EndsWith("nothing has been recorded\n"));
   EXPECT_TRUE(std::filesystem::is_empty(workspace_.store()));
+}
+
+// --- Damage.
+
+class SandglassOnDamage : public SandglassProgram {
+ protected:
+  std::string StepFile(int step, const std::string& name) const {
+    return workspace_.store() + "/steps/" + std::to_string(step) + "/" + name;
+  }
+  void Spoil(int step) const { WriteOver(StepFile(step, "journal"), "rubbish"); }
+  static void WriteOver(const std::string& path, std::string_view content) {
+    const Fd file(MustCall(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC), "open"));
+    Must(WriteFully(file.get(), AsBytes(content)));
+  }
+};
+
+TEST_F(SandglassOnDamage, HistoryInventsNoDate) {
+  ChangeNotes();
+  DeleteSources();
+  Spoil(1);
+  const Ended text = Sandglass({"history"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, ::testing::ContainsRegex(" 1  damaged .*cannot be read"));
+  EXPECT_THAT(text.out, Not(HasSubstr("1970")));
+  const Json json = ParseOutput(Sandglass({"history", "--json"}));
+  const Json& step = At(At(json, "history").AsArray()->at(0), "step");
+  EXPECT_TRUE(step.GetBool("damaged").value());
+  EXPECT_TRUE(At(step, "opened_ns").is_null());
+  EXPECT_TRUE(At(step, "closed_ns").is_null());
+}
+
+TEST_F(SandglassOnDamage, AConflictAboutAWholeStepNamesTheStep) {
+  ChangeNotes();
+  Spoil(1);
+  const Ended plan = Sandglass({"undo", "-n"});
+  EXPECT_EQ(plan.exit_code, 1);
+  EXPECT_THAT(plan.out, HasSubstr("corrupt   step 1: cannot be read; force sets it aside\n"));
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 1);
+  const Json json = ParseOutput(Sandglass({"undo", "-n", "--json"}));
+  EXPECT_EQ(At(json, "conflicts").AsArray()->at(0).GetInt("step_id").value(), 1);
+}
+
+TEST_F(SandglassOnDamage, ADiffGoesPastADamagedStepWhereThatDidNothingToItsPaths) {
+  ChangeNotes();
+  DeleteSources();
+  InStep("touch", [](ProjectOps& ops) { Must(ops.WriteNew("new.txt", "new\n")); });
+  Spoil(2);
+  const Ended older = Sandglass({"diff", "1"});
+  EXPECT_EQ(older.exit_code, 0) << older.err;
+  EXPECT_THAT(older.out, HasSubstr("-second\n+changed\n"));
+  EXPECT_EQ(Sandglass({"diff", "3"}).exit_code, 0);
+  EXPECT_EQ(Sandglass({"diff", "2"}).exit_code, 1);
+}
+
+TEST_F(SandglassOnDamage, ADiffDoesNotTakeADamagedStepsWorkForAnothers) {
+  ChangeNotes();
+  InStep("again", [](ProjectOps& ops) { Must(ops.Overwrite("notes.txt", "other\n")); });
+  Spoil(2);
+  const Ended run = Sandglass({"diff", "1"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, Not(HasSubstr("other")));
+  EXPECT_THAT(run.err, HasSubstr("notes.txt: step 2 may have changed it"));
+}
+
+TEST_F(SandglassOnDamage, ADiffThatIsNotCompleteSaysWhereAndFails) {
+  const std::string large(1'000'000, 'x');
+  workspace_.WriteFile("large.txt", large);
+  InStep("sed", [](ProjectOps& ops) {
+    Must(ops.WriteAt("large.txt", 0, "J", undo::WriteVisibility::kUnseen));
+    Must(ops.Overwrite("notes.txt", "first\nchanged\n"));
+  });
+  std::filesystem::remove_all(StepFile(1, "blobs"));
+  const Ended run = Sandglass({"diff", "1"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("large.txt: what was kept of it is missing from the store"));
+}
+
+// --- Places.
+
+// The program with a state folder of its own, and stores where the library puts them.
+class SandglassAtHome : public SandglassProgram {
+ protected:
+  void SetUp() override {
+    SandglassProgram::SetUp();
+    MustCall(::setenv("SANDGLASS_HOME", (workspace_.root() + "/home").c_str(), 1), "setenv");
+    auto log = Must(undo::UndoLog::Open({.project = workspace_.project(), .store = ""}));
+    ProjectOps ops(*log, workspace_.project());
+    Must(log->OpenStep({.label = "sed -i notes.txt"}));
+    Must(ops.Overwrite("notes.txt", "first\nchanged\n"));
+    Must(log->CloseStep());
+  }
+  void TearDown() override { MustCall(::unsetenv("SANDGLASS_HOME"), "unsetenv"); }
+
+  static Ended Run(const Words& words) {
+    Words line = {SANDGLASS_BINARY};
+    line.insert(line.end(), words.begin(), words.end());
+    return Execute(line);
+  }
+};
+
+TEST_F(SandglassAtHome, AMovedProjectIsToldWhereItsStoreIs) {
+  const std::string store = Must(undo::StoreLocationFor(workspace_.project()));
+  const std::string moved = workspace_.root() + "/moved";
+  std::filesystem::rename(workspace_.project(), moved);
+  for (const char* command : {"history", "undo"}) {
+    const Ended run = Run({command, "-p", moved});
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.err, HasSubstr("this folder was " + workspace_.project()));
+    EXPECT_THAT(run.err, HasSubstr("--store " + store));
+  }
+  EXPECT_THAT(Run({"status", "-p", moved}).out, HasSubstr("--store " + store));
+  const Ended undone = Run({"undo", "-p", moved, "--store", store});
+  EXPECT_EQ(undone.exit_code, 0) << undone.err;
+  std::filesystem::rename(moved, workspace_.project());
+  EXPECT_EQ(workspace_.ReadFile("notes.txt"), "first\nsecond\n");
+}
+
+TEST_F(SandglassAtHome, AFolderInsideAProjectIsToldWhichOne) {
+  const Ended run = Run({"history", "-p", workspace_.Path("src")});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("did you mean -p " + workspace_.project() + "?"));
+}
+
+TEST_F(SandglassAtHome, ARelativeStateFolderIsAnError) {
+  MustCall(::setenv("SANDGLASS_HOME", "state", 1), "setenv");
+  const Ended run = Run({"history", "-p", workspace_.project()});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("SANDGLASS_HOME must be an absolute path, and is state"));
+}
+
+TEST_F(SandglassProgram, AnotherProjectsStoreIsRefusedAndThatIsNoConflict) {
+  ChangeNotes();
+  const TempWorkspace other;
+  for (const char* command : {"history", "undo", "status"}) {
+    const Ended run = Execute({SANDGLASS_BINARY, command, "-p", other.project(), "--store",
+                               workspace_.store(), "--json"});
+    EXPECT_EQ(run.exit_code, 1) << command;
+    EXPECT_THAT(run.err, HasSubstr("belongs to another folder"));
+    EXPECT_THAT(run.err, HasSubstr(workspace_.project()));
+    EXPECT_EQ(At(ParseOutput(run), "error").GetString("code").value(), "foreign");
+  }
+}
+
+TEST_F(SandglassProgram, AnOrdinaryFolderIsNoStore) {
+  for (const char* command : {"history", "undo"}) {
+    const Ended run = Execute(
+        {SANDGLASS_BINARY, command, "-p", workspace_.Path("src"), "--store", workspace_.project()});
+    EXPECT_EQ(run.exit_code, 2) << command;
+    EXPECT_THAT(run.err, ::testing::AnyOf(HasSubstr("is not an undo store"),
+                                          HasSubstr("must not contain each other")));
+  }
+  const TempWorkspace other;
+  other.WriteFile("a.txt", "a");
+  const Ended run = Execute(
+      {SANDGLASS_BINARY, "history", "-p", workspace_.project(), "--store", other.project()});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr(other.project() + " is not an undo store"));
+}
+
+TEST_F(SandglassProgram, AProjectMustBeAFolderThatCanBeRead) {
+  const Ended file = Execute({SANDGLASS_BINARY, "history", "-p", workspace_.Path("notes.txt")});
+  EXPECT_EQ(file.exit_code, 2);
+  EXPECT_THAT(file.err, HasSubstr("notes.txt is not a folder"));
+
+  const Fd binary(MustCall(::open(SANDGLASS_BINARY, O_RDONLY | O_CLOEXEC), "open sandglass"));
+  MustCall(::chmod(workspace_.root().c_str(), 0755), "chmod");
+  MustCall(::chmod(workspace_.project().c_str(), 0), "chmod");
+  const std::string program = "/proc/self/fd/" + std::to_string(binary.get());
+  const Ended closed = Execute({program, "history", "-p", workspace_.project()}, [] {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(126);
+  });
+  MustCall(::chmod(workspace_.project().c_str(), 0755), "chmod");
+  EXPECT_EQ(closed.exit_code, 1);
+  EXPECT_THAT(closed.err, HasSubstr("Permission denied"));
+  EXPECT_THAT(closed.err, HasSubstr(workspace_.project()));
+}
+
+TEST_F(SandglassProgram, AnEmptyHistorySaysWhatCanBeRedone) {
+  ChangeNotes();
+  DeleteSources();
+  ASSERT_EQ(Sandglass({"undo", "2"}).exit_code, 0);
+  EXPECT_THAT(Sandglass({"history"}).err, HasSubstr("the history is empty; 2 steps can be redone"));
+  EXPECT_EQ(ParseOutput(Sandglass({"history", "--json"})).GetUint("redo_steps").value(), 2u);
 }
 
 // What a killed program leaves behind.

@@ -17,12 +17,11 @@ constexpr RewindWords kWords{"redone", "would be redone"};
 Status Run(const Arguments& arguments, Console& console) {
   const uint32_t count = arguments.Count(0, 1);
   TRY_ASSIGN(auto log, OpenLog(arguments, console));
+  const undo::Force force = arguments.Has(kForceOption.name) ? undo::Force::kYes : undo::Force::kNo;
   if (arguments.Has(kDryRunOption.name)) {
     TRY_ASSIGN(auto plan, log->PlanRedo(count));
-    PrintPlan(plan, log->recovery(), kWords, console);
-    return Ok();
+    return PrintPlan(plan, log->recovery(), kWords, force, console);
   }
-  const undo::Force force = arguments.Has(kForceOption.name) ? undo::Force::kYes : undo::Force::kNo;
   auto report = log->Redo(count, force);
   if (!report.ok()) {
     ExplainRefusal(log->PlanRedo(count), console);

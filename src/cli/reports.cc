@@ -50,12 +50,20 @@ std::string SizesText(const undo::Change& change) {
 
 }  // namespace
 
+namespace {
+
+// null: a damaged step does not tell.
+Json TimeToJson(Instant at) { return at.ns != 0 ? Json(at.ns) : Json(); }
+
+}  // namespace
+
 Json ToJson(const undo::StepInfo& step) {
   return Json::Object({{"step_id", step.id.value},
                        {"kind", undo::KindName(step.kind)},
                        {"label", BytesToJson(step.label)},
-                       {"opened_ns", step.opened.ns},
-                       {"closed_ns", step.closed.ns},
+                       {"opened_ns", TimeToJson(step.opened)},
+                       {"closed_ns", TimeToJson(step.closed)},
+                       {"damaged", step.damaged},
                        {"protected", step.protection == undo::Protection::kFull},
                        {"created", step.counts.created},
                        {"modified", step.counts.modified},
@@ -81,9 +89,11 @@ Json ToJson(const undo::Change& change) {
 Json ToJson(const std::vector<undo::Conflict>& conflicts) {
   Json list = Json::Array();
   for (const undo::Conflict& conflict : conflicts) {
-    list.Append(Json::Object({{"conflict", undo::ConflictName(conflict.kind)},
+    Json json = Json::Object({{"conflict", undo::ConflictName(conflict.kind)},
                               {"path", BytesToJson(conflict.path)},
-                              {"detail", conflict.detail}}));
+                              {"detail", conflict.detail}});
+    if (conflict.step) json.Set("step_id", conflict.step->value);
+    list.Append(std::move(json));
   }
   return list;
 }
@@ -129,10 +139,10 @@ std::string ChangeText(const undo::Change& change) {
 }
 
 std::string ConflictText(const undo::Conflict& conflict) {
-  const std::string detail =
-      conflict.detail.empty() ? "" : fmt::format(": {}", PrintableText(conflict.detail));
-  return fmt::format("{:<9} {}{}", undo::ConflictName(conflict.kind), PrintableName(conflict.path),
-                     detail);
+  undo::Conflict printable = conflict;
+  printable.path = PrintableName(conflict.path);
+  printable.detail = PrintableText(conflict.detail);
+  return undo::ConflictText(printable);
 }
 
 std::string RewindText(const undo::RewindReport& report) {

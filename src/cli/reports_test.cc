@@ -39,6 +39,9 @@ TEST(Reports, AConflictSaysWhy) {
   EXPECT_EQ(ConflictText({undo::ConflictKind::kEdited, "a", "has been changed since"}),
             "edited    a: has been changed since");
   EXPECT_EQ(ConflictText({undo::ConflictKind::kMissing, "a", ""}), "missing   a");
+  EXPECT_EQ(ConflictText({undo::ConflictKind::kEdited, "", ""}), "edited    (the project folder)");
+  EXPECT_EQ(ConflictText({undo::ConflictKind::kCorrupt, "", "cannot be read", StepId{3}}),
+            "corrupt   step 3: cannot be read");
 }
 
 TEST(Reports, LongListsAreCut) {

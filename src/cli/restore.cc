@@ -26,11 +26,14 @@ Status Run(const Arguments& arguments, Console& console) {
   const auto paths = std::span(arguments.operands()).subspan(1);
   if (arguments.Has(kDryRunOption.name)) {
     TRY_ASSIGN(auto plan, log->PlanRestore(arguments.Step(0), paths));
-    PrintPlan(plan, log->recovery(), kWords, console);
-    return Ok();
+    return PrintPlan(plan, log->recovery(), kWords, force, console);
   }
-  TRY_ASSIGN(auto report, log->Restore(arguments.Step(0), paths, force));
-  PrintRewind(report, log->recovery(), kWords, console);
+  auto report = log->Restore(arguments.Step(0), paths, force);
+  if (!report.ok()) {
+    ExplainRefusal(log->PlanRestore(arguments.Step(0), paths), console);
+    return report.error();
+  }
+  PrintRewind(*report, log->recovery(), kWords, console);
   return Ok();
 }
 
@@ -42,7 +45,8 @@ constinit const Command kRestoreCommand{
     .description =
         "Makes each PATH (a folder with everything below it) what it was before STEP, whatever "
         "later steps did to it, and "
-        "leaves all else alone. This is a step of its own and can be undone.\n\n"
+        "leaves all else alone. This is a step of its own and can be undone; where everything is "
+        "so already, no step is made.\n\n"
         "If someone changed a path since, nothing is touched and the exit code is 3.",
     .options = kOptions,
     .operands = kOperands,

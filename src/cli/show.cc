@@ -20,12 +20,14 @@ constexpr Operand kOperands[] = {
 std::string Heading(const undo::StepInfo& step) {
   std::string out = fmt::format("step {} ({}): {}\n", step.id.value, undo::KindName(step.kind),
                                 PrintableName(step.label));
+  if (step.damaged) return out + "damaged: its journal cannot be read to the end\n";
   out += fmt::format("from {} to {}\n", PrintableTime(step.opened), PrintableTime(step.closed));
   out += fmt::format("{}; the store copied {} and retains {}\n", CountsText(step.counts),
                      PrintableSize(step.copied_bytes), PrintableSize(step.retained_bytes));
   if (step.protection != undo::Protection::kFull)
-    out += "UNPROTECTED: it was not recorded in full; it cannot be undone exactly, and only with "
-           "--force\n";
+    out +=
+        "UNPROTECTED: it was not recorded in full; it cannot be undone exactly, and only with "
+        "--force\n";
   return out;
 }
 

@@ -56,6 +56,7 @@ Totals Sum(const std::vector<undo::HistoryEntry>& history) {
 struct StoreStatus {
   undo::UndoPaths paths;
   bool store_exists = false;
+  std::string hint;  // where there is no store, where one may be
   bool in_use = false;
   Totals totals;
   std::optional<undo::StoreAbilities> abilities;
@@ -82,7 +83,7 @@ Result<StoreStatus> LookBesideOwner(const undo::UndoPaths& paths) {
 
 Result<StoreStatus> Look(const Arguments& arguments) {
   TRY_ASSIGN(auto paths, FindPaths(arguments));
-  if (!StoreExists(paths)) return StoreStatus{.paths = paths};
+  if (!StoreExists(paths)) return StoreStatus{.paths = paths, .hint = WhereElse(paths)};
   auto status = LookAsOwner(paths);
   if (status.ok() || status.error().code() != Code::kLocked) return status;
   return LookBesideOwner(paths);
@@ -121,7 +122,10 @@ std::string AbilitiesText(const undo::StoreAbilities& abilities) {
 std::string StatusText(const StoreStatus& status) {
   std::string out = fmt::format("project      {}\n", PrintableName(status.paths.project));
   out += fmt::format("store        {}\n", PrintableName(status.paths.store));
-  if (!status.store_exists) return out + "             not made yet: nothing has been recorded\n";
+  if (!status.store_exists) {
+    out += "             not made yet: nothing has been recorded\n";
+    return status.hint.empty() ? out : out + fmt::format("hint         {}\n", status.hint);
+  }
   const Totals& totals = status.totals;
   out +=
       fmt::format("steps        {} ({} not recorded in full)\n", totals.steps, totals.unprotected);

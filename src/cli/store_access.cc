@@ -1,11 +1,14 @@
 #include "cli/store_access.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/fd.h"
 #include "cli/reports.h"
 
 namespace sandglass::cli {
@@ -14,9 +17,22 @@ namespace {
 Result<undo::UndoPaths> FindExistingStore(const Arguments& arguments) {
   TRY_ASSIGN(auto paths, FindPaths(arguments));
   if (StoreExists(paths)) return paths;
+  const std::string hint = WhereElse(paths);
   return Error(Code::kNotFound,
-               fmt::format("nothing has been recorded for {} (its undo store would be {})",
-                           paths.project, paths.store));
+               fmt::format("nothing has been recorded for {} (its undo store would be {}){}{}",
+                           paths.project, paths.store, hint.empty() ? "" : "\n", hint));
+}
+
+// The real path of a folder that can be looked into.
+Result<std::string> FindProject(const std::string& given) {
+  std::error_code error;
+  const std::filesystem::path project = std::filesystem::canonical(given, error);
+  if (error) return Error::FromErrno(error.value(), fmt::format("open the project {}", given));
+  const Fd folder(::open(project.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.valid()) return project.native();
+  if (errno == ENOTDIR)
+    return Error(Code::kInvalid, fmt::format("the project {} is not a folder", given));
+  return Error::FromErrno(errno, fmt::format("open the project folder {}", given));
 }
 
 }  // namespace
@@ -24,15 +40,27 @@ Result<undo::UndoPaths> FindExistingStore(const Arguments& arguments) {
 Result<undo::UndoPaths> FindPaths(const Arguments& arguments) {
   const std::string given =
       arguments.Has(kProjectOption.name) ? arguments.Value(kProjectOption.name) : ".";
-  std::error_code error;
-  const std::filesystem::path project = std::filesystem::canonical(given, error);
-  if (error) return Error::FromErrno(error.value(), fmt::format("open the project {}", given));
+  TRY_ASSIGN(std::string project, FindProject(given));
   if (arguments.Has(kStoreOption.name))
-    return undo::UndoPaths{.project = project.native(),
+    return undo::UndoPaths{.project = std::move(project),
                            .store = arguments.Value(kStoreOption.name)};
-  TRY_ASSIGN(std::string store, undo::StoreLocationFor(project.native()));
+  TRY_ASSIGN(std::string store, undo::StoreLocationFor(project));
+  TRY_ASSIGN(std::string registry, undo::RegistryLocation());
   return undo::UndoPaths{
-      .project = project.native(), .store = std::move(store), .registry = undo::RegistryLocation()};
+      .project = std::move(project), .store = std::move(store), .registry = std::move(registry)};
+}
+
+std::string WhereElse(const undo::UndoPaths& paths) {
+  if (paths.registry.empty()) return "";  // --store said where to look
+  if (const auto former = undo::FindFormerPlace(paths.registry, paths.project)) {
+    return fmt::format(
+        "this folder was {} when its steps were recorded; to go on with them, give "
+        "--store {}",
+        former->project, former->store);
+  }
+  if (const auto around = undo::FindProjectAround(paths.registry, paths.project))
+    return fmt::format("it lies in the project {0}; did you mean -p {0}?", around->project);
+  return "";
 }
 
 bool StoreExists(const undo::UndoPaths& paths) {

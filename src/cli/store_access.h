@@ -13,10 +13,13 @@
 
 namespace sandglass::cli {
 
-// Absolute paths of both folders. kNotFound: there is no such project.
+// Absolute paths of both folders. kNotFound: there is no such project. kInvalid: it is no folder.
 Result<undo::UndoPaths> FindPaths(const Arguments& arguments);
 // An empty folder is none yet; one that cannot be looked at counts, so that opening it says why.
 bool StoreExists(const undo::UndoPaths& paths);
+
+// Where no store exists: a sentence on which project or store may be meant, or "". A project that was moved, or a folder inside one.
+std::string WhereElse(const undo::UndoPaths& paths);
 
 // kNotFound: no such project, or nothing was ever recorded for it.
 Result<undo::StoreReader> OpenReader(const Arguments& arguments);

@@ -30,12 +30,11 @@ Error WithNextStep(const Error& error) {
 Status Run(const Arguments& arguments, Console& console) {
   const uint32_t count = arguments.Count(0, 1);
   TRY_ASSIGN(auto log, OpenLog(arguments, console));
+  const undo::Force force = arguments.Has(kForceOption.name) ? undo::Force::kYes : undo::Force::kNo;
   if (arguments.Has(kDryRunOption.name)) {
     TRY_ASSIGN(auto plan, log->PlanRollback(count));
-    PrintPlan(plan, log->recovery(), kWords, console);
-    return Ok();
+    return PrintPlan(plan, log->recovery(), kWords, force, console);
   }
-  const undo::Force force = arguments.Has(kForceOption.name) ? undo::Force::kYes : undo::Force::kNo;
   auto report = log->Rollback(count, force);
   if (!report.ok()) {
     ExplainRefusal(log->PlanRollback(count), console);
@@ -53,7 +52,8 @@ constinit const Command kUndoCommand{
     .description =
         "Brings the project back to what it was before the newest N steps that changed something: "
         "contents, names, links, "
-        "modes, owners, modification times, extended attributes. Steps without changes in between go along and "
+        "modes, owners, modification times, extended attributes. Steps without changes in between "
+        "go along and "
         "do not count.\n\n"
         "If someone changed a path since, nothing is touched and the exit code is 3; the message "
         "names the paths. "

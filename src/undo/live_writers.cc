@@ -16,6 +16,8 @@ Status LogCore::SettleShadows(StepWriter& writer) {
       continue;  // it lost its name: that operation took the shadow along, or nobody can see it
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
     TRY(writer.TouchMeta(object, path, TouchReason::kDirect));
+    // The step has adopted the shadow, so whoever writes on needs a new one.
+    if (MayHaveWriter(object)) TRY(WatchWriter(object));
   }
   return RenewShadows(Renewal::kStale);  // what is still open: the next interval starts from here
 }
@@ -28,13 +30,19 @@ void LogCore::DropIdleShadows() {
 }
 
 Status LogCore::RenewShadows(Renewal renewal) {
-  DropIdleShadows();
+  if (renewal != Renewal::kOurs) DropIdleShadows();
   for (const ObjectId& id : shadows_.All()) {
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
-    if (renewal == Renewal::kStale && shadows_.IsCurrent(object)) continue;
+    if (renewal != Renewal::kAll && shadows_.IsCurrent(object)) continue;
+    if (renewal == Renewal::kOurs && !IsAsWeLeftIt(object)) continue;
     TRY(WatchWriter(object));
   }
   return Ok();
+}
+
+bool LogCore::IsAsWeLeftIt(const OpenObject& object) const {
+  const auto signature = objects_.Find(object.id);
+  return signature && signature->Matches(object.stat);
 }
 
 Status LogCore::WatchWriter(const OpenObject& object) {
@@ -62,15 +70,7 @@ Status LogCore::SettleBetweenSteps() {
     return Ok();
   }
   TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
-  // A changed shadow is adopted by the ambient step, so the writer must be watched on from here.
-  std::vector<Fd> fds;
-  std::vector<ObjectRef> live;
-  for (const ObjectId& id : changed) {
-    TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
-    live.push_back({object.fd.get(), {}});
-    fds.push_back(std::move(object.fd));
-  }
-  TRY(CloseLocked(live));
+  TRY(CloseLocked({}));
   return Ok();
 }
 
@@ -79,6 +79,7 @@ Status LogCore::ShadowLiveWriters(std::span<const ObjectRef> live_writers) {
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_->identifier, ref.fd));
     const auto path = AnyPathOf(*place_, object);  // an error: it may have one
     if (!object.stat.IsRegular() || (path.ok() && !*path) || !MayHaveWriter(object)) continue;
+    if (shadows_.IsCurrent(object)) continue;
     // The writer has its descriptor already: there is nothing left to refuse or to ask.
     if (Status taken = shadows_.Take(object); !taken.ok()) TellUnprotected(object, taken.error());
   }

@@ -129,6 +129,7 @@ class LogCore {
     std::string path;
   };
   Status PlaceBarriers(std::vector<Edit> edits) REQUIRES(lifecycle_);
+  Barrier NewBarrier(StepId after, std::vector<std::string> paths) const REQUIRES(lifecycle_);
   Status AddBarrier(StepId after, std::vector<std::string> paths) REQUIRES(lifecycle_);
   void ForgetFrozen();
   Status AdoptAfterStates(int step_dir) REQUIRES(lifecycle_);
@@ -181,9 +182,13 @@ class LogCore {
   // Everything that happened so far belongs to a closed step: the same for a plan as for the deed. kBusy: one is open.
   Status SettleForRewind() REQUIRES(lifecycle_);
   // What a rewind did to objects with live writers is not those writers' doing.
-  // kStale: at a boundary, where a shadow that still tells the truth need not be copied again.
-  enum class Renewal : uint8_t { kAll, kStale };
+  enum class Renewal : uint8_t {
+    kAll,
+    kStale,  // at a boundary, where a shadow that still tells the truth need not be copied again
+    kOurs,   // what a writer did meanwhile stays to be found at the next boundary
+  };
   Status RenewShadows(Renewal renewal) REQUIRES(lifecycle_);
+  bool IsAsWeLeftIt(const OpenObject& object) const REQUIRES(lifecycle_);
   // A shadow of what a writer has open. One that is too large makes that object unprotected, and nothing else.
   Status WatchWriter(const OpenObject& object) REQUIRES(lifecycle_);
   void TellUnprotected(const OpenObject& object, const Error& why) REQUIRES(lifecycle_);
@@ -220,19 +225,20 @@ class LogCore {
   struct Crossing {
     Way way;
     const StepRow& row;
+    size_t index;  // of the row in its stack
     const StepView& view;
     const LaterSteps* later = nullptr;  // of a plan: what would be crossed before
   };
   std::vector<Conflict> Conflicts(const Crossing& crossing, StepFiles& files,
                                   const std::vector<Barrier>& barriers, AnchorCheck check)
       REQUIRES(lifecycle_);
-  static Error Refusal(Way way, std::string_view what, const std::vector<Conflict>& conflicts);
+  static Error RefusalOf(Way way, std::string_view what, const std::vector<Conflict>& conflicts);
   static Error NotRecordedInFull(const StepRow& row, std::string_view why);
   static bool IsCrossed(const Barrier& barrier, const Crossing& crossing);
   bool Touches(const Crossing& crossing, const std::string& path) const;
   // What the crossing of a step will leave of the barriers; `older` is the step before it.
   std::vector<Barrier> BarriersBeyond(const Crossing& crossing, std::vector<Barrier> barriers,
-                                      std::optional<StepId> older) const;
+                                      std::optional<StepId> older) const REQUIRES(lifecycle_);
   std::optional<StepId> OlderThan(Way way, size_t index) const REQUIRES(lifecycle_);
   Status SetBarriers(std::vector<Barrier> barriers) REQUIRES(lifecycle_);
   Status SaveBarriers() REQUIRES(lifecycle_);

@@ -31,7 +31,9 @@ void PassedFolders::NotePassage(const Record& record) {
   if (const auto* remove = std::get_if<RemoveRecord>(&record)) {
     if (Matters(remove->object)) NoteParent(remove->at);
   } else if (const auto* rename = std::get_if<RenameRecord>(&record)) {
-    if (!Matters(rename->object) && !Matters(rename->target)) return;
+    // What was born in the step and left the folder must go back into it to be taken away, or it would stay where it went.
+    const bool leaves = rename->from.parent != rename->to.parent;
+    if (!leaves && !Matters(rename->object) && !Matters(rename->target)) return;
     NoteParent(rename->from);
     NoteParent(rename->to);
   } else if (const auto* replace = std::get_if<ReplaceRecord>(&record)) {

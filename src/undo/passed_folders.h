@@ -1,5 +1,5 @@
-// Folders that were born in a step and are gone again, although something older passed through them: on its way back it passes
-// through them once more. Built once; one thread.
+// Folders that were born in a step and are gone again, although something passed through them that was there before or is there
+// still: on its way back it passes through them once more. Built once; one thread.
 #pragma once
 
 #include <unordered_set>

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <pwd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -267,15 +268,32 @@ bool Suits(const std::optional<Ground>& store, const std::optional<Ground>& proj
 
 }  // namespace
 
-std::filesystem::path StateFolder() {
-  if (const char* home = std::getenv("SANDGLASS_HOME"); home != nullptr && *home == '/')
-    return home;
+// What the environment says, else what the system knows.
+static Result<std::filesystem::path> HomeFolder() {
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::filesystem::path(home);
+  std::array<char, 16 << 10> buffer{};
+  passwd entry{}, *found = nullptr;
+  ::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found);
+  if (found != nullptr && found->pw_dir != nullptr && *found->pw_dir == '/')
+    return std::filesystem::path(found->pw_dir);
+  return Error(Code::kNotFound,
+               "there is no home folder to keep undo stores in: HOME is not set, and the system "
+               "knows none of this user; set SANDGLASS_HOME to an absolute path");
+}
+
+Result<std::filesystem::path> StateFolder() {
+  if (const char* home = std::getenv("SANDGLASS_HOME"); home != nullptr && *home != '\0') {
+    if (*home == '/') return std::filesystem::path(home);
+    return Error(Code::kInvalid,
+                 fmt::format("SANDGLASS_HOME must be an absolute path, and is {}", home));
+  }
+  // One that is not absolute is to be ignored, says its specification.
   if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
     return std::filesystem::path(state) / "sandglass";
   }
-  const char* home = std::getenv("HOME");
-  return std::filesystem::path(home != nullptr && *home == '/' ? home : "/") /
-         ".local/state/sandglass";
+  TRY_ASSIGN(const std::filesystem::path home, HomeFolder());
+  return home / ".local/state/sandglass";
 }
 
 std::string PathKey(const std::filesystem::path& real) {
@@ -287,7 +305,8 @@ Result<std::string> StoreLocationFor(const std::string& project) {
   const std::filesystem::path real = std::filesystem::canonical(project, error);
   if (error) return Error::FromErrno(error.value(), fmt::format("find the project {}", project));
   const std::string key = PathKey(real);
-  const std::filesystem::path preferred = StateFolder() / "undo" / key;
+  TRY_ASSIGN(const std::filesystem::path state, StateFolder());
+  const std::filesystem::path preferred = state / "undo" / key;
   const bool inside = preferred.native().starts_with(real.native() + "/");
   if (!inside && Suits(GroundOf(preferred), GroundOf(real))) return preferred.native();
   if (real == real.root_path()) return preferred.native();

@@ -61,8 +61,9 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
 // Finds out what can be done here, with two files that come and go in the store: only of a store that is ours.
 Status ProbeStore(Place& place);
 
-// The folder for everything that Sandglass keeps of its user.
-std::filesystem::path StateFolder();
+// The folder for everything that Sandglass keeps of its user. kInvalid: SANDGLASS_HOME is no absolute path. kNotFound: the user has no
+// home folder.
+Result<std::filesystem::path> StateFolder();
 // The name under which things of a project are filed, from its real path.
 std::string PathKey(const std::filesystem::path& real);
 // Creates the folder `path`, private to its owner, and those above that are missing; says what it made of `path` itself. `what` is for

@@ -216,14 +216,15 @@ std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_f
 
 // --- The past.
 
-Result<PastReader> PastReader::Before(const Place& place, StepId step) {
-  return Since(place, step, 0);
+Result<PastReader> PastReader::Before(const Place& place, StepId step, OnDamage on_damage) {
+  return Since(place, step, 0, on_damage);
 }
-Result<PastReader> PastReader::After(const Place& place, StepId step) {
-  return Since(place, step, 1);
+Result<PastReader> PastReader::After(const Place& place, StepId step, OnDamage on_damage) {
+  return Since(place, step, 1, on_damage);
 }
 
-Result<PastReader> PastReader::Since(const Place& place, StepId step, size_t skip) {
+Result<PastReader> PastReader::Since(const Place& place, StepId step, size_t skip,
+                                     OnDamage on_damage) {
   TRY_ASSIGN(Fd folder, OpenStepsFolder(place));
   TRY_ASSIGN(auto rows, ListSteps(folder.get()));
   auto first = std::find_if(rows.begin(), rows.end(),
@@ -233,14 +234,23 @@ Result<PastReader> PastReader::Since(const Place& place, StepId step, size_t ski
   PastReader reader(place);
   TRY(reader.objects_->LoadToRead(place.store.get()));
   for (auto row = first + static_cast<ptrdiff_t>(skip); row != rows.end(); ++row) {
-    TRY_ASSIGN(Fd dir, OpenSubdir(folder.get(), row->folder.c_str()));
-    TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
-    NameTrail trail(view);
-    reader.steps_.push_back({std::make_unique<StepFiles>(std::move(dir)),
-                             std::make_unique<StepView>(std::move(view)), std::move(trail)});
-    reader.IndexPreimages(reader.steps_.size() - 1);
+    const Status added = reader.Add(folder.get(), *row);
+    if (added.ok()) continue;
+    if (on_damage == OnDamage::kRefuse || row == first)
+      return added.error().WithContext(fmt::format("step {}", row->header.id.value));
+    if (!reader.left_out_) reader.left_out_ = row->header.id;
   }
   return reader;
+}
+
+Status PastReader::Add(int steps_folder, const StepRow& row) {
+  TRY_ASSIGN(Fd dir, OpenSubdir(steps_folder, row.folder.c_str()));
+  TRY_ASSIGN(StepView view, StepView::Open(dir.get()));
+  NameTrail trail(view);
+  steps_.push_back({std::make_unique<StepFiles>(std::move(dir)),
+                    std::make_unique<StepView>(std::move(view)), std::move(trail)});
+  IndexPreimages(steps_.size() - 1);
+  return Ok();
 }
 
 void PastReader::IndexPreimages(size_t step) {
@@ -500,9 +510,8 @@ Result<PastState> PastReader::Find(const std::string& path, ContentLimit limit) 
   const bool has_content = S_ISREG(state.meta.mode) && state.meta.size > 0;
   if (!known.meta || (has_content && !known.content)) {
     return Error(Code::kConflict,
-                 fmt::format("{} cannot be told any more: it is gone or has been replaced by "
-                             "someone else, and the steps kept only a part of it",
-                             path));
+                 "its content cannot be told any more: it is gone or has been replaced by someone "
+                 "else, and the steps kept only a part of it");
   }
   return state;
 }
@@ -533,41 +542,77 @@ std::string DiffStates(const std::string& old_path, const PastState& before,
   return UnifiedDiff(SideOf(old_path, before), SideOf(new_path, after));
 }
 
-}  // namespace
+// How a step left objects, by today's identities.
+using LeftAs = std::unordered_map<ObjectId, AfterRecord>;
 
-Result<std::string> ReadDiff(const Place& place, StepId step) {
-  TRY_ASSIGN(auto changes, ReadChanges(place, step));
-  TRY_ASSIGN(PastReader before, PastReader::Before(place, step));
-  TRY_ASSIGN(PastReader after, PastReader::After(place, step));
-  std::string out;
-  size_t files = 0;
-  for (const Change& change : changes) {
-    if (++files > kMaxDiffFiles)
-      return out + fmt::format("# and {} more paths\n", changes.size() - kMaxDiffFiles);
+LeftAs HowItLeft(const StepView& view, const PastReader& past) {
+  LeftAs left;
+  view.journal().ForEachOf<AfterRecord>([&](const AfterRecord& after, size_t) {
+    left.insert_or_assign(past.Current(after.object), after);
+  });
+  return left;
+}
+
+// With a later step left out, what looks like the state after the step may be that one's work: only if it looks as the step left it, it is
+// the step's.
+bool IsCertain(const PastState& state, const LeftAs& left) {
+  if (state.kind == PastState::Kind::kAbsent) return true;
+  const auto found = left.find(state.object);
+  if (found == left.end()) return false;
+  return found->second.size == state.meta.size && found->second.mtime_ns == state.meta.mtime_ns;
+}
+
+// Both sides of one step.
+struct Sides {
+  PastReader before, after;
+  LeftAs left;
+
+  Result<std::string> Compare(const Change& change) const {
     const std::string& old_path =
         change.kind == ChangeKind::kRenamed ? change.old_path : change.path;
-    auto old_state = before.At(old_path, kMaxDiffBytes),
-         new_state = after.At(change.path, kMaxDiffBytes);
-    if (!old_state.ok() || !new_state.ok()) {
-      const Error& error = (old_state.ok() ? new_state : old_state).error();
-      out += fmt::format("# {}: {}\n", change.path, error.message());
-      continue;
+    TRY_ASSIGN(const PastState old_state, before.At(old_path, kMaxDiffBytes));
+    TRY_ASSIGN(const PastState new_state, after.At(change.path, kMaxDiffBytes));
+    if (after.left_out() && !IsCertain(new_state, left)) {
+      return Error(Code::kCorrupt, fmt::format("step {} may have changed it, and cannot be read",
+                                               after.left_out()->value));
     }
-    out += DiffStates(old_path, *old_state, change.path, *new_state);
+    return DiffStates(old_path, old_state, change.path, new_state);
   }
-  return out;
+};
+
+}  // namespace
+
+Result<StepDiff> ReadDiff(const Place& place, StepId step) {
+  TRY_ASSIGN(Fd dir, OpenStepFolder(place, step));
+  TRY_ASSIGN(const StepView view, StepView::Open(dir.get()));
+  const auto lenient = PastReader::OnDamage::kLeaveOut;
+  TRY_ASSIGN(PastReader before, PastReader::Before(place, step, lenient));
+  TRY_ASSIGN(PastReader after, PastReader::After(place, step, lenient));
+  LeftAs left = HowItLeft(view, after);
+  const Sides sides{std::move(before), std::move(after), std::move(left)};
+  const std::vector<Change> changes = view.Changes();
+  StepDiff diff;
+  for (size_t i = 0; i < changes.size() && i < kMaxDiffFiles; ++i) {
+    auto text = sides.Compare(changes[i]);
+    if (text.ok())
+      diff.text += *text;
+    else if (text.error().code() == Code::kLimit)  // like a binary file: only named
+      diff.text += fmt::format("# {}: {}\n", changes[i].path, text.error().message());
+    else
+      diff.missing.push_back({ConflictKind::kCorrupt, changes[i].path, text.error().message()});
+  }
+  if (changes.size() > kMaxDiffFiles)
+    diff.text += fmt::format("# and {} more paths\n", changes.size() - kMaxDiffFiles);
+  return diff;
 }
 
 // --- StoreReader.
 
 Result<StoreReader> StoreReader::Open(const UndoPaths& paths) {
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadOnly));
-  TRY_ASSIGN(auto version, ReadStoreVersion(place->store.get()));
-  if (version && *version != kFormatVersion) {
-    return Error(Code::kVersion,
-                 fmt::format("the undo store has format {} and this program knows format {}",
-                             *version, kFormatVersion));
-  }
+  // A damaged note of whose it is keeps nobody from reading.
+  if (Status usable = CheckStore(*place); !usable.ok() && usable.error().code() != Code::kCorrupt)
+    return usable.error();
   return StoreReader(std::move(place));
 }
 
@@ -583,10 +628,15 @@ Result<std::vector<HistoryEntry>> StoreReader::History() const {
   TRY_ASSIGN(auto barriers, ReadBarriers(place_->store.get()));
   return MergeHistory(rows, barriers);
 }
+uint32_t StoreReader::redo_depth() const {
+  const auto folder = OpenSubdir(place_->store.get(), "redo");
+  const auto rows = folder.ok() ? ListSteps(folder->get()) : std::vector<StepRow>();
+  return rows.ok() ? static_cast<uint32_t>(rows->size()) : 0;
+}
 Result<std::vector<Change>> StoreReader::Changes(StepId step) const {
   return ReadChanges(*place_, step);
 }
-Result<std::string> StoreReader::Diff(StepId step) const { return ReadDiff(*place_, step); }
+Result<StepDiff> StoreReader::Diff(StepId step) const { return ReadDiff(*place_, step); }
 Result<std::string> StoreReader::Show(StepId step) const { return ReadManifest(*place_, step); }
 
 }  // namespace sandglass::undo

@@ -25,7 +25,7 @@ namespace sandglass::undo {
 
 // kNotFound: no such step.
 Result<std::vector<Change>> ReadChanges(const Place& place, StepId step);
-Result<std::string> ReadDiff(const Place& place, StepId step);
+Result<StepDiff> ReadDiff(const Place& place, StepId step);
 Result<std::string> ReadManifest(const Place& place, StepId step);
 
 // How many names the steps in these folders keep of which objects.
@@ -45,10 +45,15 @@ struct PastState {
 // The past of single paths, worked out from the preimages of every step since.
 class PastReader {
  public:
-  // What paths were before `step`. kNotFound: no such step, or a later one is damaged.
-  static Result<PastReader> Before(const Place& place, StepId step);
+  // Whether a step that cannot be read ends it all, or is left out: then what it changed looks as if it had always been so, and the
+  // caller has to find out where that matters.
+  enum class OnDamage : uint8_t { kRefuse, kLeaveOut };
+  // What paths were before `step`. kNotFound: no such step. kCorrupt: it or a later one is damaged.
+  static Result<PastReader> Before(const Place& place, StepId step,
+                                   OnDamage on_damage = OnDamage::kRefuse);
   // What paths were after `step`, i.e. before the one that followed it.
-  static Result<PastReader> After(const Place& place, StepId step);
+  static Result<PastReader> After(const Place& place, StepId step,
+                                  OnDamage on_damage = OnDamage::kRefuse);
 
   // Paths at or below `prefix` that were something else then, as far as the steps can tell: what they touched, what changed under
   // another name, and what went along with a folder that was renamed.
@@ -61,6 +66,10 @@ class PastReader {
   // kLimit: larger than `max_bytes`. kConflict: another hand took it away or put something else in its place, and what the steps kept
   // is not all of it.
   Result<PastState> At(const std::string& path, uint64_t max_bytes) const;
+  // The damaged step that was left out, if any: the oldest.
+  std::optional<StepId> left_out() const { return left_out_; }
+  // Today's identity of an object of that time.
+  ObjectId Current(ObjectId object) const { return objects_->Current(object); }
   // The same without content.
   Result<PastState> LookAt(const std::string& path) const;
 
@@ -90,7 +99,8 @@ class PastReader {
   // Whether contents are wanted, and up to which size.
   using ContentLimit = std::optional<uint64_t>;
   explicit PastReader(const Place& place) : place_(&place) {}
-  static Result<PastReader> Since(const Place& place, StepId step, size_t skip);
+  static Result<PastReader> Since(const Place& place, StepId step, size_t skip, OnDamage on_damage);
+  Status Add(int steps_folder, const StepRow& row);
 
   void IndexPreimages(size_t step);
   Fate FateOf(const std::string& path) const;
@@ -111,6 +121,7 @@ class PastReader {
   const Place* place_;
   std::unique_ptr<ObjectsTable> objects_ = std::make_unique<ObjectsTable>();
   std::vector<Step> steps_;  // oldest first
+  std::optional<StepId> left_out_;
   std::unordered_map<ObjectId, std::vector<RecordAt>>
       preimages_;  // by today's object, oldest first
 };

@@ -65,6 +65,13 @@ bool StoreIsGone(const std::string& path) {
   return false;
 }
 
+Result<StoreOwner> ReadStoreOwner(const std::string& store) {
+  const Fd folder(::open(store.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return Error::FromErrno(errno, fmt::format("open the undo store {}", store));
+  TRY_ASSIGN(const std::string text, ReadFileAt(folder.get(), "project", kMaxStateFile));
+  return ParseStoreOwner(text);
+}
+
 std::string DiscardCommand(const RegisteredProject& entry) {
   std::string command = fmt::format("sandglass discard --project {}", entry.project);
   const auto usual = StoreLocationFor(entry.project);
@@ -74,7 +81,7 @@ std::string DiscardCommand(const RegisteredProject& entry) {
 
 Error Overlap(const std::string& project, const RegisteredProject& other) {
   return Error(
-      Code::kConflict,
+      Code::kForeign,
       fmt::format("the project {} lies {} the project {}, which has an undo store already ({}), "
                   "and changes can be recorded in one of them only; use that project, or forget "
                   "its steps with: {}",
@@ -108,12 +115,15 @@ Result<Fd> OpenRegistry(const std::string& path) {
 
 }  // namespace
 
-std::string RegistryFor(const UndoPaths& paths) {
+Result<std::string> RegistryFor(const UndoPaths& paths) {
   if (!paths.registry.empty()) return paths.registry;
   return paths.store.empty() ? RegistryLocation() : std::string();
 }
 
-std::string RegistryLocation() { return (StateFolder() / "projects").native(); }
+Result<std::string> RegistryLocation() {
+  TRY_ASSIGN(const std::filesystem::path state, StateFolder());
+  return (state / "projects").native();
+}
 
 Result<RegistryClaim> RegistryClaim::Take(const std::string& folder, const std::string& project,
                                           const Logger& log) {
@@ -164,6 +174,37 @@ Status RegistryClaim::Register(const std::string& store) {
   }
   lock_ = Fd();
   return Ok();
+}
+
+std::optional<RegisteredProject> FindProjectAround(const std::string& registry,
+                                                   const std::string& folder) {
+  const auto entries = OpenRegistry(registry);
+  const auto real = RealPath(folder);
+  if (!entries.ok() || !real.ok()) return std::nullopt;
+  for (std::filesystem::path up = *real; up != up.parent_path();) {
+    up = up.parent_path();
+    auto entry = ReadEntry(entries->get(), PathKey(up));
+    if (entry.ok() && !StoreIsGone(entry->store)) return std::move(*entry);
+  }
+  return std::nullopt;
+}
+
+std::optional<RegisteredProject> FindFormerPlace(const std::string& registry,
+                                                 const std::string& folder) {
+  const auto entries = OpenRegistry(registry);
+  const Fd root(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!entries.ok() || !root.valid()) return std::nullopt;
+  const auto identifier = Identifier::Probe(root.get());
+  const auto id = identifier.ok() ? identifier->OfFd(root.get()) : Result<ObjectId>(kNoObject);
+  if (!id.ok() || *id == kNoObject) return std::nullopt;
+  for (const std::string& name : ListNames(entries->get())) {
+    if (!IsEntryName(name)) continue;
+    auto entry = ReadEntry(entries->get(), name);
+    if (!entry.ok()) continue;
+    const auto owner = ReadStoreOwner(entry->store);
+    if (owner.ok() && owner->root == *id) return std::move(*entry);
+  }
+  return std::nullopt;
 }
 
 void ForgetProject(const std::string& folder, const std::string& project,

@@ -21,11 +21,11 @@
 namespace sandglass::undo {
 
 // The registry that these paths ask for; "": none.
-std::string RegistryFor(const UndoPaths& paths);
+Result<std::string> RegistryFor(const UndoPaths& paths);
 
 class RegistryClaim {
  public:
-  // kConflict: another project lies above or below; the message says which and what to do. kBusy: the lock was not to be had.
+  // kForeign: another project lies above or below; the message says which and what to do. kBusy: the lock was not to be had.
   // Entries above or below whose project or store is gone are removed. An entry that cannot be read is passed over with a
   // warning. Without a `folder` there is nothing to claim, and Register does nothing.
   static Result<RegistryClaim> Take(const std::string& folder, const std::string& project,

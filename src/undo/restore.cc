@@ -75,6 +75,18 @@ Status WriteSparse(int fd, std::string_view content) {
 
 using Wanted = std::map<std::string, PastState>;  // without content
 
+// An error says which of the paths it is about.
+template <class T>
+Result<T> About(std::string_view path, Result<T> result) {
+  if (result.ok()) return result;
+  return result.error().WithContext(
+      fmt::format("restore {}", path.empty() ? "the project folder" : path));
+}
+
+Result<PastState> ReadPast(const PastReader& past, const std::string& path) {
+  return About(path, past.At(path, kMaxRestoreBytes));
+}
+
 struct Content {
   Fd file;  // if valid, instead of `text`
   std::string text;
@@ -104,7 +116,7 @@ class Contents {
         TRY_ASSIGN(folder_, OpenOrMakeDir(step_dir_, kFolder));
       }
       const std::string name = fmt::format("{}", aside_.size());
-      TRY_ASSIGN(PastState full, past_.At(path, kMaxRestoreBytes));
+      TRY_ASSIGN(PastState full, ReadPast(past_, path));
       TRY_ASSIGN(const Fd file,
                  OpenStoreFile(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL));
       TRY(WriteSparse(file.get(), full.content));
@@ -119,7 +131,7 @@ class Contents {
     if (const auto found = aside_.find(path); found != aside_.end()) {
       TRY_ASSIGN(content.file, OpenStoreFile(folder_.get(), found->second.c_str(), O_RDONLY));
     } else {
-      TRY_ASSIGN(PastState full, past_.At(path, kMaxRestoreBytes));
+      TRY_ASSIGN(PastState full, ReadPast(past_, path));
       content.text = std::move(full.content);
     }
     return content;
@@ -153,16 +165,16 @@ class Restorer {
     TRY(std::move(parent));
     auto now = OpenObjectAt(place_.identifier, dir_.get(), name_.c_str());
     if (!now.ok() && now.error().code() != Code::kNotFound) return now.error();
-    if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(path, *now) : Ok();
+    if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(*now) : Ok();
     Content content;
     if (S_ISREG(want.meta.mode)) {
       TRY_ASSIGN(content, contents_.Of(path));
     }
     if (now.ok() && !CanBecome(*now, want)) {
-      TRY(Remove(path, *now));
-      TRY(Create(path, want));
+      TRY(Remove(*now));
+      TRY(Create(want));
     } else if (!now.ok()) {
-      TRY(Create(path, want));
+      TRY(Create(want));
     }
     if (S_ISREG(want.meta.mode)) TRY(Fill(path, content));
     return ApplyMeta(path, want.meta);
@@ -198,28 +210,27 @@ class Restorer {
   NameRef Here() const { return {{dir_.get(), dir_path_}, name_}; }
 
   template <class Op>
-  Status Do(Result<Ticket> ticket, const std::string& path, Op op) {
+  Status Do(Result<Ticket> ticket, Op op) {
     if (!ticket.ok()) return ticket.error();
     const int err = ticket->performed() || op() == 0 ? 0 : errno;
     TRY(ticket->Commit(err == 0 ? Outcome::Done() : Outcome::Failed(err)));
-    if (err != 0) return Error::FromErrno(err, fmt::format("restore {}", path));
+    if (err != 0) return Error::FromErrno(err, "make or remove it");
     return Ok();
   }
 
-  Status Remove(const std::string& path, const OpenObject& now) {
+  Status Remove(const OpenObject& now) {
     const int flags = now.stat.IsDirectory() ? AT_REMOVEDIR : 0;
-    Status removed = Do(interceptor_.BeginRemove(Here()), path,
+    Status removed = Do(interceptor_.BeginRemove(Here()),
                         [&] { return ::unlinkat(dir_.get(), name_.c_str(), flags); });
     if (!removed.ok() && removed.error().sys_errno() == ENOTEMPTY) {
-      return Error(Code::kConflict,
-                   fmt::format("{} did not exist then, but holds other files now", path));
+      return Error(Code::kConflict, "it did not exist then, but holds other files now");
     }
     return removed;
   }
 
-  Status Create(const std::string& path, const PastState& want) {
+  Status Create(const PastState& want) {
     const uint32_t mode = want.meta.mode;
-    return Do(interceptor_.BeginCreate(Here(), TypeOf(mode)), path, [&]() -> int {
+    return Do(interceptor_.BeginCreate(Here(), TypeOf(mode)), [&]() -> int {
       if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
       std::optional<FlagsOfFolder> flags;
       if (!S_ISREG(mode)) flags.emplace(dir_.get(), want.meta.flags & ~kBlockingFlags);
@@ -237,7 +248,7 @@ class Restorer {
     if (!out.valid()) {
       const int err = errno;
       TRY(ticket.Commit(Outcome::Failed(err)));
-      return Error::FromErrno(err, fmt::format("restore {}", path));
+      return Error::FromErrno(err, "open it for writing");
     }
     Status written = content.WriteTo(out.get());
     TRY(ticket.Commit(Outcome::Done()));
@@ -256,10 +267,13 @@ Result<Wanted> Collect(const Place& place, const PastReader& past,
                        std::span<const std::string> paths, std::vector<Conflict>& lost) {
   Wanted wanted;
   for (const std::string& raw : paths) {
-    TRY_ASSIGN(std::string path, NormalizeRelPath(raw));
+    TRY_ASSIGN(std::string path, About(raw, NormalizeRelPath(raw)));
     std::vector<std::string> all = past.ChangedBelow(path);
-    if (all.empty())
-      return Error(Code::kNotFound, fmt::format("{} has not changed since before that step", path));
+    if (all.empty() && !Looker(place).Stat(path)) {
+      return Error(Code::kNotFound,
+                   fmt::format("{} does not exist, and did not exist before that step", path));
+    }
+    if (all.empty()) continue;  // as it was
     all.push_back(path);
     for (const std::string& each : all) {
       if (wanted.contains(each)) continue;
@@ -269,31 +283,76 @@ Result<Wanted> Collect(const Place& place, const PastReader& past,
       } else if (state.error().code() == Code::kConflict) {
         lost.push_back({ConflictKind::kReplaced, each, state.error().message()});
       } else {
-        return state.error();
+        return About(each, std::move(state)).error();
       }
     }
     // Folders above that are gone must come back first.
     for (std::string_view up = ParentOf(path); !up.empty(); up = ParentOf(up)) {
       const std::string dir(up);
       if (wanted.contains(dir) || OpenDirBeneath(place.root.get(), dir).ok()) break;
-      TRY_ASSIGN(PastState state, past.LookAt(dir));
+      TRY_ASSIGN(PastState state, About(dir, past.LookAt(dir)));
       if (state.kind == PastState::Kind::kPresent) wanted[dir] = std::move(state);
     }
   }
   return wanted;
 }
 
+bool LooksLike(const Metadata& now, const Metadata& want) {
+  const bool same_size = !S_ISREG(want.mode) || now.size == want.size;
+  return same_size && now.mode == want.mode && now.uid == want.uid && now.gid == want.gid &&
+         now.rdev == want.rdev && now.mtime_ns == want.mtime_ns && now.flags == want.flags &&
+         now.xattrs == want.xattrs && now.symlink_target == want.symlink_target;
+}
+
+bool Holds(int fd, std::string_view content) {
+  std::string now(content.size(), '\0');
+  const auto got = PReadFully(fd, {reinterpret_cast<uint8_t*>(now.data()), now.size()}, 0);
+  return got.ok() && *got == content.size() && now == content;
+}
+
+// Is the path what it was? In doubt it is not. Contents are compared only where all else is the same.
+bool IsSoAlready(const Place& place, const PastReader& past, const std::string& path,
+                 const PastState& want) {
+  const auto fd = OpenBeneath(place.root.get(), path, O_PATH | O_NOFOLLOW);
+  if (want.kind == PastState::Kind::kAbsent)
+    return !fd.ok() && fd.error().code() == Code::kNotFound;
+  if (!fd.ok()) return false;
+  const auto now = OpenObjectFd(place.identifier, fd->get());
+  if (!now.ok()) return false;
+  // A name of something that has others, and was not here then, has to become a file of its own.
+  if (!now->stat.IsDirectory() && now->stat.nlink > 1 && now->id != want.object) return false;
+  const auto meta = CaptureMetadata(*now);
+  if (!meta.ok() || !LooksLike(*meta, want.meta)) return false;
+  if (!S_ISREG(want.meta.mode)) return true;
+  const auto full = past.At(path, kMaxRestoreBytes);
+  return full.ok() && full->content.size() == meta->size && Holds(now->fd.get(), full->content);
+}
+
+// Folders stay as long as anything does: what happens in them moves their times.
+void DropWhatIsSo(const Place& place, const PastReader& past, Wanted& wanted) {
+  bool all_so = true;
+  for (auto it = wanted.begin(); it != wanted.end();) {
+    const bool so = IsSoAlready(place, past, it->first, it->second);
+    all_so = all_so && so;
+    const bool folder =
+        it->second.kind == PastState::Kind::kPresent && S_ISDIR(it->second.meta.mode);
+    it = so && !folder ? wanted.erase(it) : std::next(it);
+  }
+  if (all_so) wanted.clear();
+}
+
 Status Apply(Restorer& restorer, const Wanted& wanted) {
   // What has to go goes deepest first; what has to come back comes shallowest first; folders' times last.
   for (auto it = wanted.rbegin(); it != wanted.rend(); ++it) {
-    if (it->second.kind == PastState::Kind::kAbsent) TRY(restorer.Make(it->first, it->second));
+    if (it->second.kind == PastState::Kind::kAbsent)
+      TRY(About(it->first, restorer.Make(it->first, it->second)));
   }
   for (const auto& [path, state] : wanted) {
-    if (state.kind == PastState::Kind::kPresent) TRY(restorer.Make(path, state));
+    if (state.kind == PastState::Kind::kPresent) TRY(About(path, restorer.Make(path, state)));
   }
   for (auto it = wanted.rbegin(); it != wanted.rend(); ++it) {
     if (it->second.kind == PastState::Kind::kPresent && S_ISDIR(it->second.meta.mode)) {
-      TRY(restorer.ApplyMeta(it->first, it->second.meta));
+      TRY(About(it->first, restorer.ApplyMeta(it->first, it->second.meta)));
     }
   }
   return Ok();
@@ -328,8 +387,9 @@ std::vector<Conflict> FindCrossed(std::span<const Barrier> barriers, const PastR
   std::vector<Conflict> conflicts;
   for (const Barrier& barrier : barriers) {
     if (barrier.paths.empty() && past.Today(barrier.after, ""))
-      conflicts.push_back(
-          {ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
+      conflicts.push_back({ConflictKind::kBarrier, "",
+                           "something outside changed since; what exactly is unknown",
+                           barrier.after});
     for (const std::string& path : barrier.paths) {
       const auto today = past.Today(barrier.after, path);
       if (today && wanted.contains(*today))
@@ -346,6 +406,8 @@ struct LogCore::RestorePlan {
   Wanted wanted;
   std::vector<Conflict> lost;  // no force helps there
   Fd step_dir;                 // of the restore's own step
+
+  bool nothing_to_do() const { return wanted.empty() && lost.empty(); }
 };
 
 Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
@@ -356,14 +418,16 @@ Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
   TRY_ASSIGN(PastReader past, PastReader::Before(*place_, step));
   std::vector<Conflict> lost;
   TRY_ASSIGN(Wanted wanted, Collect(*place_, past, paths, lost));
+  DropWhatIsSo(*place_, past, wanted);
   report.conflicts = lost;
+  if (wanted.empty()) return RestorePlan{std::move(past), {}, std::move(lost), Fd()};
   for (auto& conflicts :
        {FindIntrusions(*place_, objects_, past, wanted), FindCrossed(barriers_, past, wanted)})
     report.conflicts.insert(report.conflicts.end(), conflicts.begin(), conflicts.end());
   return RestorePlan{std::move(past), std::move(wanted), std::move(lost), Fd()};
 }
 
-// What making `path` so would change; nullopt: nothing that a summary shows.
+// What making `path` so would change; nullopt: nothing.
 static std::optional<Change> PlannedChange(const std::string& path, const PastState& want,
                                            const std::optional<FileStat>& now) {
   const bool present = want.kind == PastState::Kind::kPresent;
@@ -372,16 +436,8 @@ static std::optional<Change> PlannedChange(const std::string& path, const PastSt
   if (now) change.old_size = size(now->mode, now->size);
   if (present) change.new_size = size(want.meta.mode, want.meta.size);
   if (!now && !present) return std::nullopt;
-  if (!now) {
-    change.kind = ChangeKind::kCreated;
-  } else if (!present) {
-    change.kind = ChangeKind::kDeleted;
-  } else {
-    const Metadata& meta = want.meta;
-    const bool same_owner = now->mode == meta.mode && now->uid == meta.uid && now->gid == meta.gid;
-    const bool same_content = now->size == meta.size && now->mtime_ns == meta.mtime_ns;
-    if (same_owner && (same_content || now->IsDirectory())) return std::nullopt;
-  }
+  if (!now) change.kind = ChangeKind::kCreated;
+  if (!present) change.kind = ChangeKind::kDeleted;
   return change;
 }
 
@@ -391,6 +447,7 @@ Result<RewindReport> LogCore::PlanRestore(StepId step, std::span<const std::stri
   TRY_ASSIGN(RestorePlan plan, PlanRestoreLocked(step, paths, report));
   Looker looker(*place_);
   for (const auto& [path, want] : plan.wanted) {
+    if (IsSoAlready(*place_, plan.past, path, want)) continue;  // a folder
     if (auto change = PlannedChange(path, want, looker.Stat(path)))
       report.changes.push_back(std::move(*change));
   }
@@ -402,15 +459,17 @@ Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const 
                                                    Force force, RewindReport& report) {
   LifecycleLock lock(*this);
   TRY_ASSIGN(RestorePlan plan, PlanRestoreLocked(step, paths, report));
-  if (!plan.lost.empty()) return Error(Code::kConflict, plan.lost.front().detail);
+  if (!plan.lost.empty())
+    return Refusal(fmt::format("what was before step {} cannot be restored", step.value),
+                   plan.lost);
   if (!report.conflicts.empty() && force == Force::kNo) {
-    const std::string& path = report.conflicts.front().path;
-    return Error(
-        Code::kConflict,
-        fmt::format(
-            "{} was changed by someone else since; use force to replace it (undo brings it back)",
-            path.empty() ? "something, perhaps this," : path));
+    return Refusal(
+        fmt::format("what was before step {} cannot be restored without force (undo brings back "
+                    "what that replaces)",
+                    step.value),
+        report.conflicts);
   }
+  if (plan.nothing_to_do()) return plan;
   TRY_ASSIGN(StepId id, OpenLocked({.kind = StepKind::kApi,
                                     .label = fmt::format("restore from before step {}", step.value),
                                     .id = {}}));
@@ -437,6 +496,7 @@ Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const
                                       Force force) {
   RewindReport report;
   TRY_ASSIGN(RestorePlan plan, BeginRestore(step, paths, force, report));
+  if (plan.nothing_to_do()) return report;
   const StepId id = report.steps.back();
   Contents contents(plan.past, plan.step_dir.get());
   Status applied = contents.SetAside(plan.wanted);

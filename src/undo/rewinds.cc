@@ -13,6 +13,7 @@
 
 #include "base/io.h"
 #include "undo/log_core.h"
+#include "undo/looker.h"
 #include "undo/verify.h"
 
 namespace sandglass::undo {
@@ -24,10 +25,16 @@ ChangeCounts Inverse(ChangeCounts counts) {
   return counts;
 }
 
-// What a rewind did, by what it recorded.
-Result<std::vector<Change>> ChangesOf(StepWriter& recorder) {
+// What a rewind did, by what it recorded. Of what a person had edited it noted no after-state: there a look tells the size.
+Result<std::vector<Change>> ChangesOf(const Place& place, StepWriter& recorder) {
   TRY_ASSIGN(StepView own, StepView::Open(recorder.files().dir()));
-  return own.Changes();
+  std::vector<Change> changes = own.Changes();
+  Looker looker(place);
+  for (Change& change : changes) {
+    if (change.kind == ChangeKind::kDeleted) continue;
+    if (const auto stat = looker.Stat(change.path)) change.new_size = stat->size;
+  }
+  return changes;
 }
 
 }  // namespace
@@ -64,7 +71,10 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   Status done = Rewind(input, report);
   if (done.ok()) {
     const bool as_planned = report.conflicts.size() == conflicts_before && keep == nullptr;
-    auto changes = as_planned ? Result(source.view.InverseChanges()) : ChangesOf(*recorder);
+    // What force crossed is not what the step left there: the step's own sizes say nothing about it.
+    const bool undisturbed = as_planned && report.conflicts.empty();
+    auto changes =
+        undisturbed ? Result(source.view.InverseChanges()) : ChangesOf(*place_, *recorder);
     if (changes.ok()) {
       const auto close = source.view.journal().Close();
       done = recorder->Close(

@@ -23,9 +23,12 @@ std::optional<Barrier> ParseBarrier(const Json& item) {
   const auto after = item.GetInt("after_step_id");
   const auto at = item.GetInt("time_ns");
   const Json* paths = item.Find("paths");
-  if (!after.ok() || !at.ok() || paths == nullptr || paths->AsArray() == nullptr)
+  const auto depth = item.GetInt("redo_depth");
+  if (!after.ok() || !at.ok() || !depth.ok() || *depth < 0 || *depth > UINT32_MAX ||
+      paths == nullptr || paths->AsArray() == nullptr)
     return std::nullopt;
-  Barrier barrier{.after = {*after}, .at = {*at}, .paths = {}};
+  Barrier barrier{
+      .after = {*after}, .at = {*at}, .redo_depth = static_cast<uint32_t>(*depth), .paths = {}};
   for (const Json& path : *paths->AsArray()) {
     if (auto bytes = BytesFromJson(path); bytes.ok()) barrier.paths.push_back(std::move(*bytes));
   }
@@ -97,6 +100,7 @@ std::string WriteBarriers(const std::vector<Barrier>& barriers) {
     for (const std::string& path : barrier.paths) paths.Append(BytesToJson(path));
     list.Append(Json::Object({{"after_step_id", barrier.after.value},
                               {"time_ns", barrier.at.ns},
+                              {"redo_depth", int64_t{barrier.redo_depth}},
                               {"paths", std::move(paths)}}));
   }
   return WriteJson(list);

@@ -54,11 +54,7 @@ struct Journey {
 std::optional<Journey> ParseJourney(std::string_view text);
 std::string WriteJourney(const Journey& journey);
 
-// An entry of the registry: a project with a store.
-struct RegisteredProject {
-  std::string project, store;  // real paths
-};
-// kCorrupt: it is none.
+// An entry of the registry. kCorrupt: it is none.
 Result<RegisteredProject> ParseRegistryEntry(std::string_view text);
 std::string WriteRegistryEntry(const RegisteredProject& entry);
 

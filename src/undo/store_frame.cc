@@ -55,21 +55,13 @@ Status CheckProject(const Place& place) {
   if (!text.ok()) return text.error().code() == Code::kNotFound ? Ok() : Status(text.error());
   TRY_ASSIGN(StoreOwner owner, ParseStoreOwner(*text));
   if (owner.root == place.root_id) return Ok();
-  return Error(Code::kConflict, fmt::format("this undo store belongs to another folder (it was "
-                                            "{}); if that folder was replaced by a copy, "
-                                            "discard the store to start anew",
-                                            owner.path));
-}
-
-// Is there nothing yet, or a store of this project that this program can use? Changes nothing.
-Status CheckStore(const Place& place) {
-  if (!IsStore(place.store.get())) {
-    return Error(Code::kInvalid,
-                 fmt::format("{} holds other things than an undo store; choose an empty folder",
-                             place.store_path));
-  }
-  TRY(CheckVersion(place.store.get()));
-  return CheckProject(place);
+  return Error(
+      Code::kForeign,
+      fmt::format(
+          "the undo store {} belongs to another folder than {}: to the one that was {}; use "
+          "that folder, or another store; if this one is a copy that took its place, "
+          "discard the store to start anew",
+          place.store_path, place.project_path, owner.path));
 }
 
 // Replaces a file that says something else, or is missing.
@@ -127,7 +119,19 @@ StepInfo StepRow::Info() const {
           .closed = {close.closed_ns},
           .counts = close.counts,
           .copied_bytes = close.copied_bytes,
-          .retained_bytes = close.retained_bytes};
+          .retained_bytes = close.retained_bytes,
+          .damaged = damaged};
+}
+
+Status CheckStore(const Place& place) {
+  if (!IsStore(place.store.get())) {
+    return Error(Code::kInvalid,
+                 fmt::format("{} is not an undo store: it holds other things; choose an empty "
+                             "folder or one that is a store",
+                             place.store_path));
+  }
+  TRY(CheckVersion(place.store.get()));
+  return CheckProject(place);
 }
 
 Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {

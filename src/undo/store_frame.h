@@ -40,7 +40,7 @@ inline constexpr const char* kTarget = "target";  // where a rewind over several
 
 class StoreFrame {
  public:
-  // Checks version and owner, takes the lock, creates what is missing. kInvalid, kVersion, kConflict, kLocked: nothing was changed.
+  // Checks version and owner, takes the lock, creates what is missing. kInvalid, kVersion, kForeign, kLocked: nothing was changed.
   static Result<std::unique_ptr<StoreFrame>> Open(const Place& place);
 
   int wal() const { return wal_.get(); }
@@ -62,6 +62,9 @@ class StoreFrame {
   Fd lock_, wal_, steps_, redo_, trash_;
   uint64_t next_trash_ = 0;
 };
+
+// Is there nothing yet, or a store of this project that this program can use? Changes nothing. kInvalid, kVersion, kForeign.
+Status CheckStore(const Place& place);
 
 // Rows of steps/ (or redo/), oldest first. Never fails on a damaged step: it is listed as such.
 Result<std::vector<StepRow>> ListSteps(int folder_fd);

@@ -16,16 +16,6 @@
 namespace sandglass::undo {
 namespace {
 
-Code CodeFor(const std::vector<Conflict>& conflicts) {
-  const auto has = [&](ConflictKind kind) {
-    return std::any_of(conflicts.begin(), conflicts.end(),
-                       [&](const Conflict& c) { return c.kind == kind; });
-  };
-  if (has(ConflictKind::kCorrupt)) return Code::kCorrupt;
-  if (has(ConflictKind::kBusy)) return Code::kBusy;
-  return Code::kConflict;
-}
-
 // Does the error speak of the step's own bytes? Anything else may be better next time.
 bool IsDamage(const Error& error) {
   return error.code() == Code::kCorrupt || error.code() == Code::kVersion;
@@ -64,9 +54,8 @@ bool TouchesName(const StepView& view, const std::string& path) {
 
 // A rollback of a step is crossed by what came right after it, a redo by what came since the rollback.
 bool LogCore::IsCrossed(const Barrier& barrier, const Crossing& crossing) {
-  const StepRow& row = crossing.row;
-  return crossing.way == Way::kForth ? barrier.at.ns >= row.close.closed_ns
-                                     : barrier.after == row.header.id;
+  return crossing.way == Way::kForth ? barrier.redo_depth > crossing.index
+                                     : barrier.after == crossing.row.header.id;
 }
 
 // Also under another name, where only the object tells.
@@ -87,8 +76,9 @@ std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& fi
   for (const Barrier& barrier : barriers) {
     if (!IsCrossed(barrier, crossing)) continue;
     if (barrier.paths.empty())
-      conflicts.push_back(
-          {ConflictKind::kBarrier, "", "something outside changed; what exactly is unknown"});
+      conflicts.push_back({ConflictKind::kBarrier, "",
+                           "something outside changed since; what exactly is unknown",
+                           crossing.row.header.id});
     for (const std::string& path : barrier.paths) {
       if (Touches(crossing, path))
         conflicts.push_back(
@@ -101,16 +91,21 @@ std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& fi
 }
 
 // Paths that the step does not touch are still edited when it has been taken back: for these the barrier stands behind the
-// step before. What it does touch was crossed by force.
+// step before. What it does touch was crossed by force. Of a barrier that knows no paths, nobody can tell.
 std::vector<Barrier> LogCore::BarriersBeyond(const Crossing& crossing,
                                              std::vector<Barrier> barriers,
                                              std::optional<StepId> older) const {
   std::vector<Barrier> beyond;
+  const size_t redoable = crossing.way == Way::kForth ? crossing.index : redo_.size();
   for (Barrier& barrier : barriers) {
-    if (IsCrossed(barrier, crossing)) {
+    const bool crossed = IsCrossed(barrier, crossing), whole_tree = barrier.paths.empty();
+    // What is taken back from now on came after it.
+    barrier.redo_depth = static_cast<uint32_t>(std::min<size_t>(barrier.redo_depth, redoable));
+    if (crossed) {
       std::erase_if(barrier.paths,
                     [&](const std::string& path) { return Touches(crossing, path); });
-      if (barrier.paths.empty() || (crossing.way == Way::kBack && !older)) continue;
+      if (barrier.paths.empty() && !whole_tree) continue;
+      if (crossing.way == Way::kBack && !older) continue;
       if (crossing.way == Way::kBack) barrier.after = *older;
     }
     beyond.push_back(std::move(barrier));
@@ -217,9 +212,9 @@ Result<RewindReport> LogCore::Travel(Journey journey) {
     }
   }
   if (several) ::unlinkat(frame_->wal(), kTarget, 0);
-  // Without force, nothing that has a live writer was touched on the way there.
-  if (journey.force == Force::kYes || !status.ok())
-    NoteFailure("watch live writers on", RenewShadows(Renewal::kAll), report);
+  const bool by_force = journey.force == Force::kYes || !status.ok();
+  NoteFailure("watch live writers on", RenewShadows(by_force ? Renewal::kAll : Renewal::kOurs),
+              report);
   if (!status.ok()) return status.error();
   TrimRedo(report);
   return report;
@@ -241,7 +236,7 @@ Status LogCore::LookAhead(size_t target) {
   }
   TRY_ASSIGN(RewindReport plan, Plan(way, count, AnchorCheck::kLooks));
   if (plan.conflicts.empty()) return Ok();
-  return Refusal(way, fmt::format("{} steps", count), plan.conflicts);
+  return RefusalOf(way, fmt::format("{} steps", count), plan.conflicts);
 }
 
 Status LogCore::TurnBack(size_t start) {
@@ -266,8 +261,7 @@ Status LogCore::SetNewestAside(RewindReport& report) {
   TRY(frame_->SetAside(frame_->steps(), row.folder.c_str()));
   steps_.pop_back();
   report.conflicts.push_back(
-      {ConflictKind::kCorrupt, "",
-       fmt::format("step {} cannot be read and was set aside", row.header.id.value)});
+      {ConflictKind::kCorrupt, "", "cannot be read and was set aside", row.header.id});
   std::vector<Barrier> barriers = barriers_;
   const std::optional<StepId> older = OlderThan(Way::kBack, steps_.size());
   for (Barrier& barrier : barriers) {
@@ -311,16 +305,10 @@ Error LogCore::NotRecordedInFull(const StepRow& row, std::string_view why) {
                   row.header.id.value, why));
 }
 
-Error LogCore::Refusal(Way way, std::string_view what, const std::vector<Conflict>& conflicts) {
-  constexpr size_t kShown = 10;
-  std::string text = fmt::format("{} cannot be {} without force:", what,
-                                 way == Way::kBack ? "taken back" : "redone");
-  for (size_t i = 0; i < conflicts.size() && i < kShown; ++i) {
-    text += fmt::format("\n  {} ({}): {}", conflicts[i].path.empty() ? "(step)" : conflicts[i].path,
-                        ConflictName(conflicts[i].kind), conflicts[i].detail);
-  }
-  if (conflicts.size() > kShown) text += fmt::format("\n  and {} more", conflicts.size() - kShown);
-  return Error(CodeFor(conflicts), std::move(text));
+Error LogCore::RefusalOf(Way way, std::string_view what, const std::vector<Conflict>& conflicts) {
+  return Refusal(fmt::format("{} cannot be {} without force", what,
+                             way == Way::kBack ? "taken back" : "redone"),
+                 conflicts);
 }
 
 // There is no way around a redo that cannot be read: what lies below it would be redone upon the wrong ground.
@@ -357,10 +345,10 @@ Result<LogCore::Reversed> LogCore::Reverse(Way way, const StepRow& row, Force fo
   const StepView& view = source->view;
   if (way == Way::kBack && view.unprotected() && force == Force::kNo)
     return NotRecordedInFull(row, view.unprotected_why());
-  const Crossing crossing{way, row, view};
+  const Crossing crossing{way, row, RowsOf(way).size() - 1, view};
   auto conflicts = Conflicts(crossing, *source->files, barriers_, AnchorCheck::kPresence);
   const std::string step = fmt::format("step {}", row.header.id.value);
-  if (!conflicts.empty() && force == Force::kNo) return Refusal(way, step, conflicts);
+  if (!conflicts.empty() && force == Force::kNo) return RefusalOf(way, step, conflicts);
   Append(std::move(conflicts), report.conflicts);
   Reversed reversed{
       .row = {},
@@ -370,7 +358,7 @@ Result<LogCore::Reversed> LogCore::Reverse(Way way, const StepRow& row, Force fo
     // It met one damaged anchor and turned back. Whoever asked wants to hear of all of them.
     MutexLock pin(pack_mutex_);
     auto damage = FindDamage(view, *source->files, StepEnd::kClosed, AnchorCheck::kLooks);
-    if (!damage.empty()) return Refusal(way, step, damage);
+    if (!damage.empty()) return RefusalOf(way, step, damage);
   }
   TRY(done);
   return reversed;
@@ -422,17 +410,17 @@ Result<RewindReport> LogCore::Plan(Way way, size_t count, AnchorCheck check) {
     auto source = OpenSource(way, row);
     if (!source.ok() && IsDamage(source.error()) && way == Way::kBack) {
       report.conflicts.push_back(
-          {ConflictKind::kCorrupt, "",
-           fmt::format("step {} cannot be read; force sets it aside", row.header.id.value)});
+          {ConflictKind::kCorrupt, "", "cannot be read; force sets it aside", row.header.id});
       continue;
     }
     if (!source.ok()) return source.error();
     const StepView& view = source->view;
     report.steps.push_back(row.header.id);
     if (view.unprotected())
-      report.conflicts.push_back(
-          {ConflictKind::kCorrupt, "", "not recorded in full: " + view.unprotected_why()});
-    const Crossing crossing{way, row, view, &later};
+      report.conflicts.push_back({ConflictKind::kCorrupt, "",
+                                  "not recorded in full: " + view.unprotected_why(),
+                                  row.header.id});
+    const Crossing crossing{way, row, left, view, &later};
     Append(Conflicts(crossing, *source->files, barriers, check), report.conflicts);
     Append(view.InverseChanges(), report.changes);
     barriers = BarriersBeyond(crossing, std::move(barriers), OlderThan(way, left));

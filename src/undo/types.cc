@@ -1,5 +1,9 @@
 #include "undo/types.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace sandglass::undo {
 
 std::string_view KindName(StepKind kind) {
@@ -46,6 +50,32 @@ std::string_view ConflictName(ConflictKind kind) {
       return "busy";
   }
   return "unknown";
+}
+
+std::string ConflictText(const Conflict& conflict) {
+  std::string what = conflict.path.empty() ? "(the project folder)" : conflict.path;
+  if (conflict.step) what = fmt::format("step {}", conflict.step->value);
+  const std::string detail = conflict.detail.empty() ? "" : ": " + conflict.detail;
+  return fmt::format("{:<9} {}{}", ConflictName(conflict.kind), what, detail);
+}
+
+Code RefusalCode(const std::vector<Conflict>& conflicts) {
+  const auto has = [&](ConflictKind kind) {
+    return std::any_of(conflicts.begin(), conflicts.end(),
+                       [&](const Conflict& c) { return c.kind == kind; });
+  };
+  if (has(ConflictKind::kCorrupt)) return Code::kCorrupt;
+  if (has(ConflictKind::kBusy)) return Code::kBusy;
+  return Code::kConflict;
+}
+
+Error Refusal(std::string_view head, const std::vector<Conflict>& conflicts) {
+  constexpr size_t kShown = 10;
+  std::string text = fmt::format("{}:", head);
+  for (size_t i = 0; i < conflicts.size() && i < kShown; ++i)
+    text += fmt::format("\n  {}", ConflictText(conflicts[i]));
+  if (conflicts.size() > kShown) text += fmt::format("\n  and {} more", conflicts.size() - kShown);
+  return Error(RefusalCode(conflicts), std::move(text));
 }
 
 std::string_view SafeguardName(SafeguardKind kind) {

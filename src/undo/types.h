@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/ids.h"
 #include "base/log.h"
 
@@ -53,12 +54,15 @@ struct StepInfo {
   ChangeCounts counts;
   uint64_t copied_bytes = 0;    // what the store copied for it
   uint64_t retained_bytes = 0;  // what the store keeps from being freed
+  bool damaged = false;         // its journal cannot be read to the end: only the id is certain
 };
 
 // An edit that did not come through the interceptor. Rolling back `after` would lose it.
 struct Barrier {
   StepId after;
   Instant at;
+  uint32_t
+      redo_depth;  // how many rollbacks came before it and could be redone: a redo of one of these crosses it
   std::vector<std::string> paths;  // empty: the whole tree (a watcher lost events)
 };
 
@@ -81,9 +85,16 @@ std::string_view ConflictName(ConflictKind kind);
 
 struct Conflict {
   ConflictKind kind;
-  std::string path;
+  std::string path;  // "": the project folder, or a whole step
   std::string detail;
+  std::optional<StepId> step = {};  // it is about this step as a whole, and about no path
 };
+// "edited    src/a.txt: has been changed since", "corrupt   step 3: cannot be read".
+std::string ConflictText(const Conflict& conflict);
+// What a refusal because of these is.
+Code RefusalCode(const std::vector<Conflict>& conflicts);
+// "`head`:", and below it the first of the conflicts, one line each.
+Error Refusal(std::string_view head, const std::vector<Conflict>& conflicts);
 
 // What a rollback, redo, restore or recovery did, or by plan would do.
 struct RewindReport {
@@ -92,6 +103,17 @@ struct RewindReport {
   std::vector<Conflict> conflicts;  // crossed by force, or kept as a person left them
   std::vector<std::string> kept;    // directories that stay because they hold something unrecorded
   std::vector<std::string> warnings;
+};
+
+// What a step changed, as text. A path whose content cannot be told is among `missing` instead.
+struct StepDiff {
+  std::string text;
+  std::vector<Conflict> missing;
+};
+
+// A project with a store, as the registry knows it. Real paths.
+struct RegisteredProject {
+  std::string project, store;
 };
 
 // What opening a store found and did.

@@ -44,8 +44,8 @@ LogCore::LogCore(std::unique_ptr<Place> place, const UndoOptions& options)
 LogCore::~LogCore() { StopThreads(); }
 
 Result<std::unique_ptr<LogCore>> LogCore::Open(const UndoPaths& paths, const UndoOptions& options) {
-  TRY_ASSIGN(RegistryClaim claim,
-             RegistryClaim::Take(RegistryFor(paths), paths.project, options.log));
+  TRY_ASSIGN(const std::string registry, RegistryFor(paths));
+  TRY_ASSIGN(RegistryClaim claim, RegistryClaim::Take(registry, paths.project, options.log));
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
   TRY(CheckEncryption(*place));  // not in OpenPlace: a store that must not be used can be discarded
   std::unique_ptr<LogCore> core(new LogCore(std::move(place), options));
@@ -191,12 +191,17 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   if (spec.kind != StepKind::kAmbient) TRY(SettleBetweenSteps());
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
   const StepId id = spec.id ? *spec.id : NextId(spec.kind);
-  TRY(ClearRedo());
   const StepWriterOptions writer_options{.max_copied_bytes = options_.limits.max_step_copied_bytes,
                                          .durability = options_.durability,
                                          .shadows = &shadows_};
   TRY_ASSIGN(auto writer, StepWriter::Create(*place_, frame_->wal(), kInProgress,
                                              NewHeader(spec, id), writer_options));
+  // Only when nothing is left that could refuse the step; killed in between, the empty step is dropped and redo is still there.
+  if (Status cleared = ClearRedo(); !cleared.ok()) {
+    writer.reset();
+    BestEffort("drop a step that could not begin", frame_->Discard(frame_->wal(), kInProgress));
+    return cleared.error();
+  }
   ++next_order_;
   opened_ids_.insert(id);
   safeguards_.Reset(id);
@@ -415,13 +420,20 @@ Status LogCore::PlaceBarriers(std::vector<Edit> edits) {
   }
   if (edits.empty()) return Ok();
   for (Edit& edit : edits) paths.push_back(std::move(edit.path));
-  const Barrier told{.after = StepId{0}, .at = Now(), .paths = std::move(paths)};
+  const Barrier told = NewBarrier(StepId{0}, std::move(paths));
   QueueEvent([this, told] { observer_->OnExternalModification(told); });
   return Ok();
 }
 
+Barrier LogCore::NewBarrier(StepId after, std::vector<std::string> paths) const {
+  return {.after = after,
+          .at = Now(),
+          .redo_depth = static_cast<uint32_t>(redo_.size()),
+          .paths = std::move(paths)};
+}
+
 Status LogCore::AddBarrier(StepId after, std::vector<std::string> paths) {
-  const Barrier barrier{.after = after, .at = Now(), .paths = std::move(paths)};
+  const Barrier barrier = NewBarrier(after, std::move(paths));
   if (options_.external == ExternalPolicy::kBarrier && !(steps_.empty() && redo_.empty())) {
     barriers_.push_back(barrier);
     if (Status saved = SaveBarriers(); !saved.ok()) {
@@ -519,6 +531,7 @@ Status UndoLog::Discard(const UndoPaths& paths) {
     return Error(Code::kInvalid,
                  fmt::format("{} is no undo store; nothing was deleted", (*look)->store_path));
   }
+  TRY_ASSIGN(const std::string registry, RegistryFor(paths));
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
   const int store = place->store.get();
   Fd lock(::openat(store, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -533,7 +546,7 @@ Status UndoLog::Discard(const UndoPaths& paths) {
   }
   TRY(ReplaceFileAt(store, "version", fmt::format("{}\n", kFormatVersion)));
   place->fresh_store.Keep();
-  ForgetProject(RegistryFor(paths), place->project_path, place->store_path);
+  ForgetProject(registry, place->project_path, place->store_path);
   return Ok();
 }
 
@@ -573,7 +586,7 @@ Result<std::vector<HistoryEntry>> UndoLog::History() const { return core_->Histo
 Result<std::vector<Change>> UndoLog::Changes(StepId step) const {
   return ReadChanges(core_->place(), step);
 }
-Result<std::string> UndoLog::Diff(StepId step) const { return ReadDiff(core_->place(), step); }
+Result<StepDiff> UndoLog::Diff(StepId step) const { return ReadDiff(core_->place(), step); }
 void UndoLog::WaitForBackground() { core_->WaitForBackground(); }
 
 }  // namespace sandglass::undo

@@ -45,7 +45,7 @@ struct Place;
 
 class UndoLog {
  public:
-  // kVersion: the store has another format; Discard() it first. kLocked: in use. kConflict: the store belongs to another project,
+  // kVersion: the store has another format; Discard() it first. kLocked: in use. kForeign: the store belongs to another project,
   // or the project was replaced, or it lies inside or around another one with a store. kUnsupported: the place cannot be protected (the message says why).
   static Result<std::unique_ptr<UndoLog>> Open(const UndoPaths& paths,
                                                const UndoOptions& options = {});
@@ -81,10 +81,11 @@ class UndoLog {
   Result<RewindReport> Redo(uint32_t count, Force force = Force::kNo);
   Result<RewindReport> PlanRedo(uint32_t count) const;
   uint32_t redo_depth() const;
-  // Brings single paths (folders with all below) back to what they were before `step`, as a new step of kind api.
+  // Brings single paths (folders with all below) back to what they were before `step`, as a new step of kind api. Where all of them are
+  // so already, there is no new step, and the report is empty.
   Result<RewindReport> Restore(StepId step, std::span<const std::string> paths,
                                Force force = Force::kNo);
-  // Dry run: by size, type, owner, mode and modification time; `steps` stays empty, for there is none yet.
+  // Dry run; `steps` stays empty, for there is none yet.
   Result<RewindReport> PlanRestore(StepId step, std::span<const std::string> paths) const;
 
   // A watcher saw an edit that no bridge made. No paths: it lost track, so everything may have changed.
@@ -92,7 +93,7 @@ class UndoLog {
 
   Result<std::vector<HistoryEntry>> History() const;
   Result<std::vector<Change>> Changes(StepId step) const;
-  Result<std::string> Diff(StepId step) const;
+  Result<StepDiff> Diff(StepId step) const;
 
   // Waits until background compression and clean-up have nothing left to do.
   void WaitForBackground();
@@ -106,15 +107,16 @@ class UndoLog {
 // Reads a store without owning it, also while an UndoLog does.
 class StoreReader {
  public:
-  // kNotFound: there is no store yet. kVersion.
+  // kNotFound: there is no store yet. kInvalid: that folder is none. kVersion. kForeign: it belongs to another project.
   static Result<StoreReader> Open(const UndoPaths& paths);
   StoreReader(StoreReader&&) noexcept;
   StoreReader& operator=(StoreReader&&) noexcept;
   ~StoreReader();
 
   Result<std::vector<HistoryEntry>> History() const;
+  uint32_t redo_depth() const;
   Result<std::vector<Change>> Changes(StepId step) const;
-  Result<std::string> Diff(StepId step) const;
+  Result<StepDiff> Diff(StepId step) const;
   // A step as a readable manifest (JSON).
   Result<std::string> Show(StepId step) const;
 
@@ -126,7 +128,14 @@ class StoreReader {
 // Where a project's store goes: the state folder when its file system and mount are the project's, else a hidden folder
 // beside the project.
 Result<std::string> StoreLocationFor(const std::string& project);
-// Where projects with such stores are registered: in the state folder.
-std::string RegistryLocation();
+// Where projects with such stores are registered: in the state folder. kInvalid, kNotFound: nothing says where that is.
+Result<std::string> RegistryLocation();
+
+// For hints where a folder has no store of its own. The nearest project above it that the registry knows; nullopt: none.
+std::optional<RegisteredProject> FindProjectAround(const std::string& registry,
+                                                   const std::string& folder);
+// Where this very folder was, and still has its store, before it was moved; nullopt: nothing tells.
+std::optional<RegisteredProject> FindFormerPlace(const std::string& registry,
+                                                 const std::string& folder);
 
 }  // namespace sandglass::undo

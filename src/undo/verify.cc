@@ -253,10 +253,12 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
   };
   if (view.journal().damaged() > 0) {
     note(Conflict{ConflictKind::kCorrupt, "",
-                  fmt::format("{} records of its journal are damaged", view.journal().damaged())});
+                  fmt::format("{} records of its journal are damaged", view.journal().damaged()),
+                  view.header().id});
   }
   if (end == StepEnd::kClosed && !view.journal().Close().ok())
-    note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing"});
+    note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing",
+                  view.header().id});
   Untouched untouched(view);
   std::optional<PresentAnchors> present;
   if (check == AnchorCheck::kPresence) present.emplace(files.dir());

@@ -244,6 +244,7 @@ Status ModelRun::Restore(const Command& command) {
   ++counts_.checks;
   TRY(CheckRestored(step.before, seen, *path));
   Done(command);
+  if (report->steps.empty()) return ExpectUntouched("after a restore with nothing to do");
   return PushRestore(std::move(seen), inodes);
 }
 

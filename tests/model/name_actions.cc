@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -161,6 +162,63 @@ Result<Effect> ProjectActor::RecreateName(Turn& turn) {
     if (round + 1 < rounds) TRY(ops_.Unlink(at->path));
   }
   return Effect::kDone;
+}
+
+// A forced rollback leaves a folder where it was made anew if a person's file is in it.
+std::string ProjectActor::FreeName(const std::string& wanted) const {
+  std::string name = wanted;
+  for (int i = 1; faccessat(ops_.root_fd(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0; ++i)
+    name = fmt::format("{}{}", wanted, i);
+  return name;
+}
+
+// As package managers and archivers do: a folder of one's own, whose contents go to their places, over others or not. The folder
+// goes too, sometimes with what is left in it.
+Result<Effect> ProjectActor::Stage(Turn& turn) {
+  const Spot* file = turn.inventory.Pick(
+      turn.command.path, [](const Spot& spot) { return spot.is_other() || IsFreeForFile(spot); });
+  const Spot* folder = turn.inventory.Pick(turn.command.other, IsFreeForDirectory);
+  if (file == nullptr) return Effect::kNothing;
+  const bool nested = turn.dice.OneIn(2), leftover = turn.dice.OneIn(3);
+  const std::string outer = FreeName("staging"), staging = nested ? outer + "/inner" : outer;
+  Note(turn.command,
+       fmt::format("{} -> {}{}", staging, Shown(file->path),
+                   folder == nullptr ? "" : fmt::format(", {}", Shown(folder->path))));
+  TRY(ops_.Mkdir(outer));
+  if (nested) TRY(ops_.Mkdir(staging));
+  TRY(ops_.WriteNew(staging + "/file", Pattern(turn.command.salt, SomeSize(turn.dice))));
+  if (turn.dice.OneIn(2))
+    TRY(ops_.Rename(staging + "/file", staging + "/other"));
+  else
+    TRY(ops_.Link(staging + "/file", staging + "/other"));
+  if (folder != nullptr) {
+    TRY(ops_.Mkdir(staging + "/folder"));
+    TRY(ops_.WriteNew(staging + "/folder/f0", "in the folder"));
+    TRY(ops_.Rename(staging + "/folder", folder->path));
+  }
+  TRY(ops_.Rename(staging + "/other", file->path));
+  if (leftover) TRY(ops_.WriteNew(outer + "/left", "over"));
+  return Judge(ops_.RemoveTree(outer));
+}
+
+// Something older goes into a new folder, is changed there and comes back under a free name.
+Result<Effect> ProjectActor::PassThrough(Turn& turn) {
+  const Spot* from = turn.inventory.Pick(turn.command.path, IsOther);
+  const Spot* to = turn.inventory.Pick(turn.command.other, IsFreeForFile);
+  if (from == nullptr || to == nullptr) return Effect::kNothing;
+  Note(turn.command, fmt::format("{} -> {}", Shown(from->path), Shown(to->path)));
+  const std::string outer = FreeName("staging"), renamed = FreeName("renamed");
+  TRY(ops_.Mkdir(outer));
+  TRY(ops_.Rename(from->path, outer + "/passing"));
+  if (from->is_file()) TRY(ops_.Chmod(outer + "/passing", 0640));
+  if (turn.dice.OneIn(2)) TRY(ops_.WriteNew(from->path, "in its old place"));
+  if (turn.dice.OneIn(2)) {
+    TRY(ops_.Rename(outer, renamed));
+    TRY(ops_.Rename(renamed + "/passing", to->path));
+    return Judge(ops_.Rmdir(renamed));
+  }
+  TRY(ops_.Rename(outer + "/passing", to->path));
+  return Judge(ops_.Rmdir(outer));
 }
 
 Result<Effect> ProjectActor::Symlink(Turn& turn) {

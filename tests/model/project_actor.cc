@@ -32,9 +32,10 @@ ProjectActor::Handler ProjectActor::HandlerOf(Op op) {
       &ProjectActor::RelinkGone,      &ProjectActor::OpenUnchanged,  &ProjectActor::KeepOpen,
       &ProjectActor::WriteKept,       &ProjectActor::CloseKept,      &ProjectActor::Mkdir,
       &ProjectActor::Rmdir,           &ProjectActor::RemoveTree,     &ProjectActor::RecreateName,
-      &ProjectActor::Symlink,         &ProjectActor::Mknod,          &ProjectActor::Chmod,
-      &ProjectActor::Chown,           &ProjectActor::Utimes,         &ProjectActor::SetXattr,
-      &ProjectActor::RemoveXattr,     &ProjectActor::SetFlags,       &ProjectActor::Failing,
+      &ProjectActor::Stage,           &ProjectActor::PassThrough,    &ProjectActor::Symlink,
+      &ProjectActor::Mknod,           &ProjectActor::Chmod,          &ProjectActor::Chown,
+      &ProjectActor::Utimes,          &ProjectActor::SetXattr,       &ProjectActor::RemoveXattr,
+      &ProjectActor::SetFlags,        &ProjectActor::Failing,
   };
   CHECK(static_cast<size_t>(op) < kHandlers.size());
   return kHandlers[static_cast<size_t>(op)];

@@ -82,6 +82,8 @@ class ProjectActor {
   Result<Effect> Rmdir(Turn& turn);
   Result<Effect> RemoveTree(Turn& turn);
   Result<Effect> RecreateName(Turn& turn);
+  Result<Effect> Stage(Turn& turn);
+  Result<Effect> PassThrough(Turn& turn);
   Result<Effect> Symlink(Turn& turn);
   Result<Effect> Mknod(Turn& turn);
   Result<Effect> Chmod(Turn& turn);
@@ -98,6 +100,7 @@ class ProjectActor {
   Result<Effect> Judge(const Status& status) const;
   Status MustFail(const Status& status, int expected_errno) const;
   Status ChangeInside(const std::string& dir, Turn& turn);
+  std::string FreeName(const std::string& wanted) const;
   void Keep(KeptFile file);
   void Note(const Command& command, std::string text);
 

@@ -209,7 +209,7 @@ TEST_F(UndoBadPlace, AMovedProjectKeepsItsUndoOrIsRefused) {
     EXPECT_OK((*opened)->Rollback(1));
     EXPECT_TREE_EQ(before, Must(TreeSnapshot::Capture(moved)));
   } else {
-    EXPECT_CODE(opened, Code::kConflict);
+    EXPECT_CODE(opened, Code::kForeign);
     EXPECT_TREE_EQ(after, Must(TreeSnapshot::Capture(moved)));
     MustCall(::rename(moved.c_str(), workspace().project().c_str()), "rename");
     OpenLog();
@@ -227,7 +227,7 @@ TEST_F(UndoBadPlace, AProjectReplacedByAnotherFolderIsRefused) {
   MustCall(::mkdir(workspace().project().c_str(), 0755), "mkdir");
   test::SmallTree(workspace().project());
   const TreeSnapshot replaced = Snapshot();
-  ExpectOpenFails(Code::kConflict, paths());
+  ExpectOpenFails(Code::kForeign, paths());
   ExpectTree(replaced);
 
   // The old folder comes back: so does its undo.
@@ -253,7 +253,7 @@ TEST_F(UndoBadPlace, ACrashedStepIsNotRolledBackIntoAnotherFolder) {
   MustCall(::mkdir(workspace().project().c_str(), 0755), "mkdir");
   workspace().WriteFile("small.txt", "another project");
   const TreeSnapshot other = Snapshot();
-  ExpectOpenFails(Code::kConflict, paths());
+  ExpectOpenFails(Code::kForeign, paths());
   ExpectTree(other);
 }
 
@@ -265,7 +265,7 @@ TEST_F(UndoBadPlace, AnotherProjectsStoreIsRefused) {
   test::SmallTree(other.project());
   const TreeSnapshot before = other.Snapshot();
   const TreeSnapshot store = Must(TreeSnapshot::Capture(workspace().store()));
-  ExpectOpenFails(Code::kConflict, {.project = other.project(), .store = workspace().store()});
+  ExpectOpenFails(Code::kForeign, {.project = other.project(), .store = workspace().store()});
   EXPECT_TREE_EQ(before, other.Snapshot());
   EXPECT_TREE_EQ(store, Must(TreeSnapshot::Capture(workspace().store())));
   OpenLog();

@@ -1,7 +1,6 @@
 // Edits that a watcher reports, and how they stop a rollback (EB-01..06, EB-08). Edits that nobody reports: conflict_test.cc.
-#include <unistd.h>
-
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -61,6 +60,32 @@ TEST_F(UndoBarrier, EB_02_RollbackAcrossABarrierIsRefusedAndNamesIt) {
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), HasSubstr("small.txt"));
   EXPECT_THAT(Steps(), SizeIs(1)) << "nothing was popped";
+}
+
+TEST_F(UndoBarrier, ABarrierWithoutPathsStaysInTheWayOfOlderStepsWhenItIsCrossedByForce) {
+  OverwriteInStep("small.txt", "1");
+  OverwriteInStep("small.txt", "2");
+  Note({});
+  RollBack(1, Force::kYes);
+  ExpectBlocked(1, "");
+}
+
+TEST_F(UndoBarrier, AClockThatGoesBackLetsNoRedoCrossABarrier) {
+  FakeClock clock;
+  options_.clock = &clock;
+  CloseLog();
+  OpenLog();
+  OverwriteInStep("small.txt", "1");
+  RollBack();
+  clock.Advance(-std::chrono::seconds(5));
+  Note({});
+  EXPECT_CODE(log().Redo(1), Code::kConflict);
+  CloseLog();
+  OpenLog();
+  EXPECT_CODE(log().Redo(1), Code::kConflict);
+  RedoSteps(1, Force::kYes);
+  RollBack();
+  RedoSteps();  // this rollback came after the edit
 }
 
 TEST_F(UndoBarrier, EditsOfManyFilesAreToldByTheNamesThatTheyHadBeforeTheStepMovedThem) {

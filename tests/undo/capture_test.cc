@@ -638,6 +638,37 @@ TEST_P(UndoLiveWriter, AWriterWhoseNameIsGoneIsWatchedUnderTheOneThatIsLeft) {
   ExpectTree(after);
 }
 
+TEST_P(UndoLiveWriter, WhatARollbackDidIsNotTakenForTheDoingOfAWriterThatIsGone) {
+  ASSERT_OK(log().OpenStep({}));
+  Fd daemon = Must(ops().OpenFile(GetParam(), O_RDWR, WriteVisibility::kUnseen));
+  EXPECT_OK(ops().Link(GetParam(), "second"));
+  EXPECT_OK(ops().Unlink(GetParam()));
+  EXPECT_OK(ops().LinkOpenFile(daemon.get(), GetParam()));
+  EXPECT_EQ(::pwrite(daemon.get(), "relinked", 8, 0), 8);
+  CloseWithWriter(daemon.get());
+  daemon.Reset();
+  RollBack();
+  ExpectTree(before_);
+  EXPECT_CODE(log().PlanRollback(1), Code::kNotFound);
+}
+
+TEST_P(UndoLiveWriter, AnAmbientStepDoesNotEndTheWatchOverAWriter) {
+  Fd daemon = StartDaemon();
+  const TreeSnapshot after_first = Snapshot();
+  EXPECT_OK(ops().WriteNew("ambient.txt", "by nobody's command"));
+  EXPECT_EQ(::pwrite(daemon.get(), "two", 3, 1000), 3);
+  ASSERT_OK(log().OpenStep({.label = "a command"}));  // closes the ambient step
+  const TreeSnapshot before_second = Snapshot();
+  EXPECT_EQ(::pwrite(daemon.get(), "three", 5, 2000), 5);
+  daemon.Reset();
+  EXPECT_OK(log().CloseStep());
+  EXPECT_THAT(ChangeLines(StepId{2}), ElementsAre(std::string("modified ") + GetParam()));
+  RollBack();
+  ExpectTree(before_second);
+  RollBack();
+  ExpectTree(after_first);
+}
+
 TEST_P(UndoLiveWriter, AWriterOfADeletedFileDoesNoHarm) {
   Fd daemon = StartDaemon();
   const TreeSnapshot after_first = Snapshot();

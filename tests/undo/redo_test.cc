@@ -50,6 +50,63 @@ TEST_F(UndoRedo, StepsGoBackAndForthThroughEveryState) {
   EXPECT_TREE_EQ(states[4], Snapshot());
 }
 
+TEST_F(UndoRedo, AFolderThatIsMadeAnewOnTheWayIsFoundAgainByTheNextStep) {
+  for (const bool reopened : {false, true}) {
+    SCOPED_TRACE(reopened ? "after opening the log again" : "in one go");
+    const TreeSnapshot before = Snapshot();
+    InStep([&] {
+      EXPECT_OK(ops().Mkdir("b"));
+      EXPECT_OK(ops().Mkdir("b/d"));
+      EXPECT_OK(ops().Rename("b", "a"));
+    });
+    if (reopened) {
+      CloseLog();
+      OpenLog();
+    }
+    InStep([&] {
+      EXPECT_OK(ops().Mkdir("b"));
+      EXPECT_OK(ops().Rename("a/d", "b/d"));
+      EXPECT_OK(ops().Rmdir("b/d"));
+      EXPECT_OK(ops().Rmdir("b"));
+    });
+    const TreeSnapshot after = Snapshot();
+    RollBack(2);
+    EXPECT_TREE_EQ(before, Snapshot());
+    RedoSteps(2);
+    EXPECT_TREE_EQ(after, Snapshot());
+    RollBack(2);
+    EXPECT_TREE_EQ(before, Snapshot());
+  }
+}
+
+TEST_F(UndoRedo, WhatWasBornInAFolderThatIsGoneIsFoundWhereItWent) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    EXPECT_OK(ops().Mkdir("t"));
+    EXPECT_OK(ops().WriteNew("t/file", "new"));
+    EXPECT_OK(ops().Mkdir("t/folder"));
+    EXPECT_OK(ops().Rename("t/file", "file"));
+    EXPECT_OK(ops().Rename("t/folder", "folder"));
+    EXPECT_OK(ops().Rmdir("t"));
+  });
+  const TreeSnapshot after = Snapshot();
+  RollBack();
+  EXPECT_TREE_EQ(before, Snapshot());
+  RedoSteps();
+  EXPECT_TREE_EQ(after, Snapshot());
+}
+
+TEST_F(UndoRedo, AStepThatCannotBeginLeavesRedoAlone) {
+  InStep([&] { ChangeMuch(1); });
+  RollBack();
+  const std::string in_the_way = workspace().store() + "/wal/in_progress";
+  MustCall(::mknod(in_the_way.c_str(), S_IFREG | 0600, 0), in_the_way);
+  EXPECT_FALSE(log().OpenStep({}).ok());
+  EXPECT_EQ(log().redo_depth(), 1u);
+  MustCall(::unlink(in_the_way.c_str()), in_the_way);
+  RedoSteps();
+}
+
 TEST_F(UndoRedo, ARedoneStepKeepsItsIdLabelAndChanges) {
   const StepId step = InStep([&] { ChangeMuch(1); }, "a label");
   const std::vector<std::string> changes = ChangeLines(step);

@@ -445,7 +445,7 @@ TEST_F(UndoRestoreOverOthers, NoMixtureOfTwoFilesIsWrittenNotEvenByForce) {
   ExpectRefused(step, "large.bin", ConflictKind::kReplaced);
   ExpectRefused(step, "large.bin", ConflictKind::kReplaced, Force::kYes);
   EXPECT_EQ(Content("large.bin"), Noise(700'000, 5));
-  EXPECT_THAT(Must(log().Diff(step)), HasSubstr("# large.bin: "));
+  EXPECT_TRUE(HasConflict(Must(log().Diff(step)).missing, ConflictKind::kCorrupt, "large.bin"));
   // Nor when there is nothing to mix with.
   MustCall(::unlink(workspace().Path("large.bin").c_str()), "unlink");
   EXPECT_CODE(Restore(step, {"large.bin"}, Force::kYes), Code::kConflict);
@@ -492,8 +492,11 @@ class UndoRestoreOfABlob : public UndoRestore {
     const auto restored = Restore(step_, {"large.bin"}, Force::kYes);
     ASSERT_CODE(restored, Code::kCorrupt);
     EXPECT_THAT(restored.error().message(), HasSubstr(why));
+    EXPECT_THAT(restored.error().message(), HasSubstr("large.bin"));
     ExpectTree(after);
-    EXPECT_THAT(Must(log().Diff(step_)), HasSubstr(why));
+    const StepDiff diff = Must(log().Diff(step_));
+    ASSERT_TRUE(HasConflict(diff.missing, ConflictKind::kCorrupt, "large.bin"));
+    EXPECT_THAT(diff.missing.front().detail, HasSubstr(why));
   }
 
   StepId step_;
@@ -518,6 +521,30 @@ TEST_F(UndoRestoreOfABlob, AFifoInItsPlaceIsDamageAndKeepsNobodyWaiting) {
   ExpectDamage("missing from the store");
   EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
   EXPECT_TRUE(HasConflict(RollBack(1, Force::kYes).conflicts, ConflictKind::kCorrupt, "large.bin"));
+}
+
+TEST_F(UndoRestore, WhatIsSoAlreadyNeedsNoStep) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  EXPECT_OK(Restore(step, {"small.txt"}));
+  const size_t steps = Steps().size();
+  const auto again = Restore(step, {"small.txt", "medium.txt"});
+  ASSERT_OK(again);
+  EXPECT_TRUE(again->steps.empty());
+  EXPECT_TRUE(again->changes.empty());
+  EXPECT_EQ(Steps().size(), steps);
+}
+
+// Size and times alone do not tell.
+TEST_F(UndoRestore, OtherContentOfTheSameLookIsRestored) {
+  const timespec times[2] = {{1, 0}, {1, 0}};
+  const std::string path = workspace().Path("small.txt");
+  MustCall(::utimensat(AT_FDCWD, path.c_str(), times, 0), "utimensat");
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "HELLO WORLD")); });
+  MustCall(::utimensat(AT_FDCWD, path.c_str(), times, 0), "utimensat");
+  const RewindReport plan = Must(log().PlanRestore(step, std::vector<std::string>{"small.txt"}));
+  EXPECT_THAT(plan.changes, ::testing::SizeIs(1));
+  EXPECT_OK(Restore(step, {"small.txt"}, Force::kYes));
+  EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
 TEST_F(UndoRestore, BadRequestsAreRefused) {

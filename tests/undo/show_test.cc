@@ -145,23 +145,23 @@ TEST_F(UndoShow, TheDiffIsUnified) {
     EXPECT_OK(ops().Unlink("src/main.rs"));
     EXPECT_OK(ops().WriteAt("large.bin", 0, "\x00\x01\x02", WriteVisibility::kUnseen));
   });
-  Result<std::string> diff = log().Diff(step);
+  Result<StepDiff> diff = log().Diff(step);
   ASSERT_OK(diff);
-  EXPECT_THAT(*diff, HasSubstr("--- a/poem.txt\n+++ b/poem.txt\n@@ -1,7 +1,7 @@\n one\n two\n "
-                               "three\n-four\n+FOUR\n five\n"));
-  EXPECT_THAT(*diff, HasSubstr("+hello"));
-  EXPECT_THAT(*diff, HasSubstr("-fn main() {}"));
-  EXPECT_THAT(*diff, Not(HasSubstr("\x01"))) << "no binary in a diff";
+  EXPECT_THAT(diff->text, HasSubstr("--- a/poem.txt\n+++ b/poem.txt\n@@ -1,7 +1,7 @@\n one\n two\n "
+                                    "three\n-four\n+FOUR\n five\n"));
+  EXPECT_THAT(diff->text, HasSubstr("+hello"));
+  EXPECT_THAT(diff->text, HasSubstr("-fn main() {}"));
+  EXPECT_THAT(diff->text, Not(HasSubstr("\x01"))) << "no binary in a diff";
 }
 
 TEST_F(UndoShow, TheDiffOfAnOlderStepShowsThatStepAlone) {
   workspace().WriteFile("poem.txt", "one\n");
   const StepId first = InStep([&] { EXPECT_OK(ops().Overwrite("poem.txt", "two\n")); });
   InStep([&] { EXPECT_OK(ops().Overwrite("poem.txt", "three\n")); });
-  Result<std::string> diff = log().Diff(first);
+  Result<StepDiff> diff = log().Diff(first);
   ASSERT_OK(diff);
-  EXPECT_THAT(*diff, HasSubstr("-one\n+two"));
-  EXPECT_THAT(*diff, Not(HasSubstr("three")));
+  EXPECT_THAT(diff->text, HasSubstr("-one\n+two"));
+  EXPECT_THAT(diff->text, Not(HasSubstr("three")));
 }
 
 TEST_F(UndoShow, UnknownStepsAreNotFound) {
@@ -184,9 +184,9 @@ TEST_F(UndoShow, AReaderWorksWhileTheStoreIsOwned) {
     Result<std::vector<Change>> changes = reader->Changes(step);
     ASSERT_OK(changes);
     EXPECT_THAT(Lines(*changes), ElementsAre("modified small.txt"));
-    Result<std::string> diff = reader->Diff(step);
+    Result<StepDiff> diff = reader->Diff(step);
     ASSERT_OK(diff);
-    EXPECT_THAT(*diff, HasSubstr("+changed"));
+    EXPECT_THAT(diff->text, HasSubstr("+changed"));
     EXPECT_OK(reader->Show(step));
   });
   EXPECT_OK(log().CloseStep());

@@ -1,6 +1,7 @@
 // The store on disk (UL-01..09): what is written, when it counts, and what happens when it is damaged.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -498,7 +499,7 @@ class UndoRegistry : public UndoTest {
 
   void ExpectRefused(const std::string& name, const std::string& because_of) {
     const auto opened = Open(name);
-    ASSERT_CODE(opened, Code::kConflict);
+    ASSERT_CODE(opened, Code::kForeign);
     const std::string& message = opened.error().message();
     EXPECT_THAT(message, HasSubstr(ProjectAt(because_of)));
     EXPECT_THAT(message, HasSubstr(StoreOf(because_of)));
@@ -549,7 +550,7 @@ TEST_F(UndoRegistry, ASymlinkDoesNotHideWhereAProjectLies) {
   MustCall(::symlink(ProjectAt("outer/inner").c_str(), link.c_str()), "symlink");
   EXPECT_CODE(
       UndoLog::Open({.project = link, .store = workspace().store(), .registry = Registry()}),
-      Code::kConflict);
+      Code::kForeign);
 }
 
 TEST_F(UndoRegistry, SiblingsDoNotDisturbEachOtherEvenIfOneNameBeginsLikeTheOther) {
@@ -671,7 +672,7 @@ TEST_F(UndoRegistry, OfTwoThatOpenAtOnceOnlyOneWins) {
     one.join();
     two.join();
     ASSERT_NE(outer.ok(), inner.ok());
-    EXPECT_CODE(outer.ok() ? inner : outer, Code::kConflict);
+    EXPECT_CODE(outer.ok() ? inner : outer, Code::kForeign);
     outer = Error(Code::kIo, "closed");
     inner = Error(Code::kIo, "closed");
     EXPECT_OK(UndoLog::Discard(PathsOf("outer")));
@@ -683,13 +684,30 @@ TEST_F(UndoRegistry, AStoreAtTheUsualPlaceIsRegisteredAndANamedOneIsNot) {
   const std::string state = workspace().root() + "/state";
   RunForked([&] {
     MustCall(::setenv("SANDGLASS_HOME", state.c_str(), 1), "setenv");
-    EXPECT_EQ(RegistryLocation(), Registry());
+    EXPECT_EQ(Must(RegistryLocation()), Registry());
     EXPECT_OK(UndoLog::Open({.project = ProjectAt("outer"), .store = StoreOf("outer")}));
     EXPECT_THAT(NamesIn(state), IsEmpty());
     EXPECT_OK(UndoLog::Open({.project = ProjectAt("outer"), .store = ""}));
     EXPECT_THAT(Entries(), SizeIs(1));
-    EXPECT_CODE(UndoLog::Open({.project = ProjectAt("outer/inner"), .store = ""}), Code::kConflict);
+    EXPECT_CODE(UndoLog::Open({.project = ProjectAt("outer/inner"), .store = ""}), Code::kForeign);
     EXPECT_OK(StoreReader::Open({.project = ProjectAt("outer"), .store = ""}));
+  });
+}
+
+TEST_F(UndoRegistry, TheStateFolderIsWhereTheEnvironmentOrTheSystemSays) {
+  RunForked([&] {
+    for (const char* name : {"SANDGLASS_HOME", "XDG_STATE_HOME", "HOME"})
+      MustCall(::unsetenv(name), "unsetenv");
+    const passwd* user = ::getpwuid(::getuid());
+    if (user != nullptr) {
+      EXPECT_EQ(Must(RegistryLocation()),
+                std::string(user->pw_dir) + "/.local/state/sandglass/projects");
+    }
+    MustCall(::setenv("SANDGLASS_HOME", "state", 1), "setenv");
+    EXPECT_CODE(RegistryLocation(), Code::kInvalid);
+    EXPECT_CODE(StoreLocationFor(ProjectAt("outer")), Code::kInvalid);
+    MustCall(::unsetenv("SANDGLASS_HOME"), "unsetenv");
+    if (::setuid(54321) == 0) EXPECT_CODE(RegistryLocation(), Code::kNotFound);
   });
 }
 
