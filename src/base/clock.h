@@ -29,6 +29,12 @@ class SystemClock final : public Clock {
   Instant Now() const override;
 };
 
+// Never jumps, and counts from some point in the past: for waiting, not for people.
+class SteadyClock final : public Clock {
+ public:
+  Instant Now() const override;
+};
+
 // Nanoseconds by the coarse clock of the kernel, which stamps files on most file systems: to be compared with time stamps only.
 int64_t StampingNow();
 

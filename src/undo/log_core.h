@@ -90,6 +90,8 @@ class LogCore {
   Result<RewindReport> AbortStep() EXCLUDES(lifecycle_);
   Result<bool> Tick() EXCLUDES(lifecycle_);
   std::optional<StepId> OpenStepId() const EXCLUDES(current_mutex_);
+  Status CloseAmbientStep() EXCLUDES(lifecycle_);
+  StepId NextStepId() EXCLUDES(lifecycle_);
   Result<RewindReport> Rollback(uint32_t count, Force force) EXCLUDES(lifecycle_);
   Result<RewindReport> PlanRollback(uint32_t count) EXCLUDES(lifecycle_);
   Result<RewindReport> Redo(uint32_t count, Force force) EXCLUDES(lifecycle_);

@@ -268,6 +268,16 @@ Status LogCore::CloseAmbientLocked() {
   return Ok();
 }
 
+Status LogCore::CloseAmbientStep() {
+  LifecycleLock lock(*this);
+  return CloseAmbientLocked();
+}
+
+StepId LogCore::NextStepId() {
+  MutexLock lock(lifecycle_);
+  return NextId(StepKind::kCommand);
+}
+
 // Fails only before the rename: then the step is still open.
 Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
   TRY(writer.Close(Now().ns, counts));
@@ -560,6 +570,8 @@ Result<std::vector<StepId>> UndoLog::CloseStep(std::span<const ObjectRef> live) 
 }
 Result<RewindReport> UndoLog::AbortStep() { return core_->AbortStep(); }
 Result<bool> UndoLog::Tick() { return core_->Tick(); }
+Status UndoLog::CloseAmbientStep() { return core_->CloseAmbientStep(); }
+StepId UndoLog::next_step_id() const { return core_->NextStepId(); }
 std::optional<StepId> UndoLog::open_step() const { return core_->OpenStepId(); }
 Result<RewindReport> UndoLog::Rollback(uint32_t count, Force force) {
   return core_->Rollback(count, force);

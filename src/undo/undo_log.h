@@ -69,7 +69,11 @@ class UndoLog {
   Result<RewindReport> AbortStep();
   // Closes an ambient step that has been idle too long; call it from a timer. True: one was closed.
   Result<bool> Tick();
+  // At the end of whatever makes ambient changes. Otherwise the next step closes it, or the next open.
+  Status CloseAmbientStep();
   std::optional<StepId> open_step() const;
+  // The id that OpenStep would choose.
+  StepId next_step_id() const;
 
   // Takes back the newest `count` steps that changed something (steps without changes in between go along).
   // kConflict: a person's edit is in the way; the error lists the paths, nothing was touched. PlanRollback has the details.

@@ -1,0 +1,288 @@
+#include "session/command_run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+namespace sandglass::session {
+namespace {
+
+using control::Stream;
+
+constexpr size_t kReadBytes = size_t{64} << 10;
+constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
+
+}  // namespace
+
+Result<CommandReport> CommandRun::Run(const CommandSpec& spec) {
+  label_ = spec.label;
+  report_.step = NextId();
+  TRY(parts_.tracker.Start(ExecFor(spec)));
+  Status status = Act();
+  while (status.ok() && !Finished()) status = Turn();
+  if (!status.ok()) {
+    (void)parts_.tracker.GiveUp(report_.step);
+    return status.error();
+  }
+  return std::move(report_);
+}
+
+control::Exec CommandRun::ExecFor(const CommandSpec& spec) const {
+  control::Exec exec{.id = report_.step, .argv = spec.argv, .env = spec.env};
+  if (!spec.cwd.empty()) exec.cwd = spec.cwd;
+  exec.pty = streams_.terminal();
+  exec.takes_input = true;
+  exec.timeout = spec.timeout;
+  return exec;
+}
+
+// One id for the step in all projects.
+StepId CommandRun::NextId() const {
+  StepId next{1};
+  for (const ProjectLog& project : parts_.logs) next = std::max(next, project.log->next_step_id());
+  return next;
+}
+
+bool CommandRun::Finished() const {
+  const bool shown =
+      std::ranges::all_of(pending_, [](const auto& one) { return one.second.empty(); });
+  return ended_ && closed_ && shown;
+}
+
+// --- What the tracker wants done.
+
+Status CommandRun::Act() {
+  for (control::Action& action : parts_.tracker.TakeActions())
+    TRY(std::visit([this](const auto& what) { return Do(what); }, action));
+  return Ok();
+}
+
+Status CommandRun::Do(const control::StepChange& change) {
+  if (change.id != report_.step) return Ok();
+  return change.edge == control::StepEdge::kOpened ? OpenSteps() : CloseSteps();
+}
+
+Status CommandRun::OpenSteps() {
+  for (size_t i = 0; i < parts_.logs.size(); ++i) {
+    auto opened = parts_.logs[i].log->OpenStep({.label = label_, .id = report_.step});
+    if (opened.ok()) continue;
+    while (i-- > 0) (void)parts_.logs[i].log->AbortStep();
+    return opened.error();
+  }
+  return Ok();
+}
+
+Status CommandRun::CloseSteps() {
+  closed_ = true;
+  if (parts_.processes.empty()) parts_.supervisor->ForgetWriters();
+  for (size_t i = 0; i < parts_.logs.size(); ++i) {
+    undo::UndoLog& log = *parts_.logs[i].log;
+    ProjectStep step{.project = parts_.logs[i].path, .changes = {}, .evicted = {}};
+    auto evicted = log.CloseStep(parts_.supervisor->LiveWriters(i));
+    if (!evicted.ok()) {
+      Warn(fmt::format("{}: {}", step.project, evicted.error().message()));
+      continue;
+    }
+    step.evicted = std::move(*evicted);
+    TRY_ASSIGN(step.changes, log.Changes(report_.step));
+    report_.projects.push_back(std::move(step));
+  }
+  return Ok();
+}
+
+Status CommandRun::Do(const control::Send& send) {
+  const bool bulk = std::holds_alternative<control::Input>(send.message);
+  return parts_.queue.Push(control::Encode(send.message),
+                           bulk ? control::LineKind::kBulk : control::LineKind::kUrgent);
+}
+
+Status CommandRun::Do(const control::Show& show) {
+  pending_[show.output.stream] += show.output.data;
+  return WriteOutput(show.output.stream);
+}
+
+Status CommandRun::Do(const control::Ended& ended) {
+  if (ended.outcome.id != report_.step) return Ok();
+  report_.outcome = ended.outcome;
+  ended_ = true;
+  return Ok();
+}
+
+Status CommandRun::Do(const control::Violation& violation) {
+  Warn(fmt::format("the world's shim broke the protocol ({}): {}",
+                   control::ViolationName(violation.kind), violation.detail));
+  return Ok();
+}
+
+Status CommandRun::Do(const control::Complaint& complaint) {
+  Warn(fmt::format("the world's shim: {}", complaint.problem.message));
+  return Ok();
+}
+
+// The shim does not end it, so everything inside ends.
+Status CommandRun::Do(const control::Stuck& stuck) {
+  Warn("the command could not be ended; the world was");
+  parts_.world->Kill();
+  return parts_.tracker.GiveUp(stuck.id);
+}
+
+Status CommandRun::Do(const control::WrongVersion& wrong) {
+  return Error(Code::kVersion,
+               fmt::format("the shim speaks version {} of the control protocol, not {}",
+                           wrong.version, control::kProtocolVersion));
+}
+
+// --- One turn of the loop.
+
+std::vector<pollfd> CommandRun::Watched() const {
+  const bool writes = !parts_.queue.empty();
+  const bool room = input_.empty() && parts_.tracker.InputRoom(report_.step) > 0;
+  std::vector<pollfd> fds = {
+      {parts_.world->control_fd(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0},
+      {parts_.world->listener_fd(), POLLIN, 0},
+      {streams_.signal_fd(), POLLIN, 0},
+      {takes_input_ && room ? streams_.in() : -1, POLLIN, 0},
+  };
+  for (Stream stream : kStreams) {
+    const auto found = pending_.find(stream);
+    const bool waits = found != pending_.end() && !found->second.empty();
+    fds.push_back({waits ? streams_.OutputFd(stream) : -1, POLLOUT, 0});
+  }
+  for (const SupervisedProcesses& processes : parts_.processes)
+    fds.push_back({processes.end.get(), 0, 0});
+  return fds;
+}
+
+int CommandRun::Patience() const {
+  const auto deadline = parts_.tracker.Deadline();
+  if (!deadline) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - parts_.clock.Now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
+}
+
+Status CommandRun::Turn() {
+  std::vector<pollfd> fds = Watched();
+  if (::poll(fds.data(), fds.size(), Patience()) < 0 && errno != EINTR)
+    return Error::FromErrno(errno, "poll");
+  if ((fds[1].revents & POLLIN) != 0) TRY(TakeListeners());
+  if (fds[2].revents != 0) TakeSignals();
+  if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) TRY(ReadChannel());
+  if (fds[3].revents != 0 || !input_.empty()) TRY(TakeInput());
+  for (Stream stream : kStreams) TRY(WriteOutput(stream));
+  NoticeEndedProcesses();
+  parts_.tracker.Tick();
+  TRY(Act());
+  return WriteChannel();
+}
+
+Status CommandRun::ReadChannel() {
+  std::string buffer(kReadBytes, '\0');
+  const ssize_t got = ::recv(parts_.world->control_fd(), buffer.data(), buffer.size(), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Ok();
+  if (got <= 0) {
+    parts_.world->Kill();
+    parts_.tracker.ChannelDied();
+    return Ok();
+  }
+  std::string_view bytes(buffer.data(), static_cast<size_t>(got));
+  while (auto line = parts_.lines.Next(bytes)) parts_.tracker.Receive(*line);
+  return Ok();
+}
+
+Status CommandRun::WriteChannel() {
+  while (!parts_.queue.empty()) {
+    const std::string_view bytes = parts_.queue.Front();
+    const ssize_t sent =
+        ::send(parts_.world->control_fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return Ok();  // full, or dead, which reading tells
+    parts_.queue.Consume(static_cast<size_t>(sent));
+  }
+  return Ok();
+}
+
+Status CommandRun::TakeListeners() {
+  while (true) {
+    auto received = parts_.world->ReceiveListener();
+    if (!received.ok()) {
+      const Code code = received.error().code();
+      if (code == Code::kInvalid || code == Code::kExists) {
+        Warn(received.error().message());
+        continue;
+      }
+      return Ok();
+    }
+    Fd end(::fcntl(received->listener.get(), F_DUPFD_CLOEXEC, 0));
+    if (!end.valid()) return Error::FromErrno(errno, "watch a command's end");
+    TRY_ASSIGN(auto bridge, parts_.supervisor->Supervise(std::move(received->listener),
+                                                         parts_.world->init_pid()));
+    parts_.processes.push_back({received->command, std::move(end), std::move(bridge)});
+    parts_.tracker.SetProcesses(received->command, control::Processes::kAlive);
+    TRY(parts_.world->Release(received->command));
+  }
+}
+
+void CommandRun::NoticeEndedProcesses() {
+  std::erase_if(parts_.processes, [this](const SupervisedProcesses& processes) {
+    pollfd end{processes.end.get(), 0, 0};
+    if (::poll(&end, 1, 0) <= 0 || (end.revents & POLLHUP) == 0) return false;
+    parts_.tracker.SetProcesses(processes.command, control::Processes::kGone);
+    return true;
+  });
+}
+
+Status CommandRun::TakeInput() {
+  if (input_.empty() && takes_input_) {
+    input_.resize(kReadBytes);
+    const ssize_t got = ::read(streams_.in(), input_.data(), input_.size());
+    const bool later = got < 0 && (errno == EAGAIN || errno == EINTR);
+    input_.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    if (got <= 0 && !later) {
+      takes_input_ = false;
+      (void)parts_.tracker.CloseInput(report_.step);  // it may have ended meanwhile
+    }
+  }
+  if (input_.empty() || parts_.queue.paused()) return Ok();
+  auto sent = parts_.tracker.SendInput(report_.step, input_);
+  if (sent.ok())
+    input_.erase(0, *sent);
+  else
+    input_.clear();
+  return Ok();
+}
+
+void CommandRun::TakeSignals() {
+  while (const auto number = streams_.TakeSignal()) {
+    if (*number == SIGPIPE) continue;
+    if (*number != SIGWINCH)
+      (void)parts_.tracker.SendSignal(report_.step, *number);
+    else if (const auto size = streams_.terminal())
+      (void)parts_.tracker.ResizeTerminal(report_.step, *size);
+  }
+}
+
+Status CommandRun::WriteOutput(Stream stream) {
+  std::string& pending = pending_[stream];
+  while (!pending.empty()) {
+    auto taken = reader_gone_ ? Result(pending.size()) : streams_.Write(stream, pending);
+    if (!taken.ok() && taken.error().code() == Code::kCancelled) {
+      // As it would be without us between the two.
+      reader_gone_ = true;
+      (void)parts_.tracker.SendSignal(report_.step, SIGPIPE);
+      continue;
+    }
+    if (!taken.ok()) return taken.error();
+    if (*taken == 0) return Ok();
+    pending.erase(0, *taken);
+    parts_.tracker.OutputTaken(report_.step, *taken);
+  }
+  return Ok();
+}
+
+}  // namespace sandglass::session

@@ -1,0 +1,94 @@
+#include "session/host_streams.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+namespace sandglass::session {
+namespace {
+
+constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
+
+sigset_t TakenSignals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (int number : kPassedOn) ::sigaddset(&set, number);
+  ::sigaddset(&set, SIGPIPE);  // a reader that went away is an error of write()
+  return set;
+}
+
+}  // namespace
+
+Result<HostStreams> HostStreams::Open(Descriptors descriptors) {
+  HostStreams streams(descriptors);
+  const sigset_t taken = TakenSignals();
+  if (::sigprocmask(SIG_BLOCK, &taken, &streams.mask_before_) != 0)
+    return Error::FromErrno(errno, "block signals");
+  streams.masked_ = true;
+  streams.signals_ = Fd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!streams.signals_.valid()) return Error::FromErrno(errno, "signalfd");
+  if (::isatty(descriptors.in) == 1 && ::isatty(descriptors.out) == 1) TRY(streams.BecomeRaw());
+  return streams;
+}
+
+Status HostStreams::BecomeRaw() {
+  termios settings{};
+  if (::tcgetattr(fds_.in, &settings) != 0) return Error::FromErrno(errno, "look at the terminal");
+  const termios before = settings;
+  ::cfmakeraw(&settings);
+  if (::tcsetattr(fds_.in, TCSADRAIN, &settings) != 0)
+    return Error::FromErrno(errno, "set the terminal up");
+  terminal_before_ = before;
+  return Ok();
+}
+
+HostStreams::HostStreams(HostStreams&& other) noexcept
+    : fds_(other.fds_),
+      signals_(std::move(other.signals_)),
+      mask_before_(other.mask_before_),
+      masked_(std::exchange(other.masked_, false)),
+      terminal_before_(std::exchange(other.terminal_before_, std::nullopt)) {}
+
+HostStreams::~HostStreams() {
+  if (terminal_before_) ::tcsetattr(fds_.in, TCSADRAIN, &*terminal_before_);
+  if (!masked_) return;
+  while (TakeSignal()) {  // what came too late for the command must not end us now
+  }
+  ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+std::optional<int> HostStreams::TakeSignal() {
+  signalfd_siginfo info{};
+  if (!signals_.valid() || ::read(signals_.get(), &info, sizeof(info)) != sizeof(info))
+    return std::nullopt;
+  return static_cast<int>(info.ssi_signo);
+}
+
+std::optional<control::TerminalSize> HostStreams::terminal() const {
+  if (!terminal_before_) return std::nullopt;
+  winsize size{};
+  if (::ioctl(fds_.out, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
+    return control::TerminalSize{};
+  return control::TerminalSize{size.ws_row, size.ws_col};
+}
+
+Result<size_t> HostStreams::Write(control::Stream stream, std::string_view bytes) {
+  const int fd = OutputFd(stream);
+  pollfd room{fd, POLLOUT, 0};
+  if (::poll(&room, 1, 0) <= 0 || bytes.empty()) return size_t{0};
+  // A pipe that is writable takes this much without blocking, and the descriptor is shared with others: its flags are not ours.
+  const ssize_t written = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
+  if (written >= 0) return static_cast<size_t>(written);
+  if (errno == EAGAIN || errno == EINTR) return size_t{0};
+  if (errno == EPIPE) return Error(Code::kCancelled, "nobody reads the output any more");
+  return Error::FromErrno(errno, "write the command's output");
+}
+
+}  // namespace sandglass::session

@@ -1,0 +1,44 @@
+// What a session is made of, for the files of this module. Members die in reverse order: the world first, for the commands wait for
+// their processes; the logs last, for the supervisor writes to them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "bridge/supervise/supervisor.h"
+#include "control/command_tracker.h"
+#include "control/line_reader.h"
+#include "control/writer_queue.h"
+#include "session/session.h"
+#include "world/local/local_world.h"
+
+namespace sandglass::session {
+
+// A project that the world may change.
+struct ProjectLog {
+  std::string path;
+  std::unique_ptr<undo::UndoLog> log;
+};
+
+// The processes of one command, as the bridge sees them.
+struct SupervisedProcesses {
+  StepId command;
+  Fd end;  // of their filter: hung up when the last one is gone
+  std::unique_ptr<bridge::SupervisedCommand> bridge;
+};
+
+struct Session::Parts {
+  std::vector<ProjectLog> logs;
+  std::unique_ptr<bridge::Supervisor> supervisor;
+  std::vector<SupervisedProcesses> processes;
+  std::unique_ptr<world::LocalWorld> world;
+
+  SteadyClock clock;
+  control::CommandTracker tracker{clock, {}};
+  control::LineReader lines;
+  control::WriterQueue queue;
+};
+
+}  // namespace sandglass::session

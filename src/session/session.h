@@ -1,0 +1,86 @@
+// Session: one world, its projects with their undo logs, and the bridge between them. Runs commands one after the other; each is a
+// step in every project that it may write to.
+//
+// The step is open before the command is sent. It closes when the command and everything that it started are gone, or a short while
+// after the command itself ended: see control/step_boundaries.h. What daemons of earlier commands write later is ambient.
+// The session ends with everything inside its world. One thread at a time; the supervisor has threads of its own.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "control/command_tracker.h"
+#include "session/host_streams.h"
+#include "undo/undo_log.h"
+#include "world/local/spec.h"
+
+namespace sandglass::session {
+
+struct SessionProject {
+  undo::UndoPaths paths;
+  world::Access access = world::Access::kReadWrite;
+};
+
+struct SessionOptions {
+  std::vector<SessionProject> projects;  // commands start in the first one
+  std::string layer;                     // what the world keeps between sessions; "": nothing
+  std::vector<std::string> hidden_paths;
+  std::vector<std::string> extra_read_only, extra_read_write;
+  world::Limits limits;
+  std::string shim_path;
+  undo::UndoOptions undo;
+};
+
+struct CommandSpec {
+  std::vector<std::string> argv;
+  std::string cwd;  // absolute; "": the first project
+  std::vector<control::EnvEntry> env;
+  std::optional<std::chrono::milliseconds> timeout;
+  std::string label;  // as history shows it
+};
+
+// What one command did to one project.
+struct ProjectStep {
+  std::string project;
+  std::vector<undo::Change> changes;
+  std::vector<StepId> evicted;
+};
+
+struct CommandReport {
+  StepId step;
+  control::Outcome outcome;
+  std::vector<ProjectStep> projects;
+  std::vector<std::string> warnings;  // for a person
+};
+
+class CommandRun;
+
+class Session {
+ public:
+  // Recovers the projects, then builds the world. Whatever protection cannot be set up is an error, and nothing runs.
+  static Result<std::unique_ptr<Session>> Start(const SessionOptions& options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // To its end. An error: the command did not run, or its step could not be recorded.
+  Result<CommandReport> Run(const CommandSpec& spec, HostStreams& streams);
+
+  // Of each project that is written to, what recovery found.
+  std::vector<undo::RecoveryReport> recoveries() const;
+  // By which means limits are enforced.
+  std::vector<std::string> notes() const;
+
+ private:
+  friend class CommandRun;
+  struct Parts;
+  explicit Session(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace sandglass::session
