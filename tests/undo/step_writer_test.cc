@@ -90,5 +90,19 @@ TEST_F(UndoStepWriter, AChangeWhoseMarkDoesNotFitIsMarkedByTheNextAttempt) {
   });
 }
 
+TEST_F(UndoStepWriter, MoreAnchorsOfAnObjectThanSixteenBitsCountAreCounted) {
+  constexpr uint32_t kNames = 65'537;
+  const auto writer = Start();
+  const OpenObject object = Look("a.txt");
+  if (!place_->abilities.links) GTEST_SKIP() << "nothing is anchored here";
+  if (place_->abilities.file_system == "ext4") GTEST_SKIP() << "ext4 allows 65000 links";
+  for (uint32_t i = 0; i < kNames; ++i) {
+    const auto keep =
+        Must(writer->KeepObject(object, place_->root.get(), "a.txt", "a.txt", KeepBy::kLink));
+    if (keep.by_rename) GTEST_SKIP() << "no object has that many links here";
+  }
+  EXPECT_EQ(writer->AnchorCount(object.id), kNames);
+}
+
 }  // namespace
 }  // namespace sandglass::undo
