@@ -1,17 +1,25 @@
 // `durability: power`: what is on disk before a commit point, and what is dropped after it. The calls are watched by taking their place
 // in this program.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+#include "undo/objects_table.h"
+#include "undo/pack.h"
+#include "undo/place.h"
 
 namespace {
 
@@ -20,6 +28,7 @@ struct Watch {
   bool fail_syncfs = false;
   std::string fail_fsync_of, fail_fdatasync_of;
   std::string die_after_unlink_in;
+  std::function<void()> before_next_link;
   std::vector<std::string> calls;
 };
 
@@ -72,6 +81,11 @@ int renameat(int from_dir, const char* from, int to_dir, const char* to) noexcep
   Note(fmt::format("rename {}/{} {}", NameOf(from_dir), from, NameOf(to_dir)));
   return static_cast<int>(::syscall(SYS_renameat2, from_dir, from, to_dir, to, 0));
 }
+int linkat(int from_dir, const char* from, int to_dir, const char* to, int flags) noexcept {
+  if (const auto hook = std::exchange(TheWatch().before_next_link, nullptr)) hook();
+  Note(fmt::format("link {}/{}", NameOf(to_dir), to));
+  return static_cast<int>(::syscall(SYS_linkat, from_dir, from, to_dir, to, flags));
+}
 int unlinkat(int dir, const char* name, int flags) noexcept {
   Note(fmt::format("unlink {}/{}", NameOf(dir), name));
   const auto result = static_cast<int>(::syscall(SYS_unlinkat, dir, name, flags));
@@ -83,7 +97,10 @@ int unlinkat(int dir, const char* name, int flags) noexcept {
 namespace sandglass::undo {
 namespace {
 
+using test::Must;
+using test::MustCall;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -207,6 +224,23 @@ TEST_F(UndoPower, ARawPackStaysUntilTheCompressedOneIsOnDisk) {
   TheWatch().fail_fsync_of = "";
   RollBack();
   ExpectTree(before_);
+}
+
+TEST_F(UndoPower, ATableWhoseCompactionDoesNotReachTheDiskLosesNothing) {
+  const auto place = Must(
+      OpenPlace({.project = workspace().project(), .store = workspace().root() + "/another_store"},
+                StoreAccess::kReadWrite));
+  const ObjectId old_id{1, 1}, new_id{2, 2};
+  ObjectsTable table;
+  ASSERT_OK(table.Load(place->store.get(), FileSync::kPower));
+  TheWatch().fail_fsync_of = "another_store";
+  EXPECT_FALSE(table.Compact({}, {}).ok());
+  TheWatch().fail_fsync_of = "";
+  table.Succeed(old_id, new_id);
+  EXPECT_OK(table.Flush());
+  ObjectsTable again;
+  ASSERT_OK(again.Load(place->store.get(), FileSync::kPower));
+  EXPECT_EQ(again.Current(old_id), new_id);
 }
 
 TEST_F(UndoPower, ARemovalThatCannotReachTheJournalKeepsNothing) {
