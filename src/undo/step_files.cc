@@ -114,6 +114,11 @@ Result<AnchorId> StepFiles::NewAnchor() {
   return AnchorId{next_anchor_++};
 }
 
+void StepFiles::NoteAnchored(AnchorId anchor) {
+  MutexLock lock(mutex_);
+  unsynced_.insert(anchor.value / kAnchorsPerFolder);
+}
+
 Result<int> StepFiles::Blobs() {
   MutexLock lock(mutex_);
   if (!blobs_.valid()) {
@@ -186,12 +191,17 @@ Status StepFiles::Sync() {
   if (pack_.valid() && ::fdatasync(pack_.get()) != 0) return Error::FromErrno(errno, "sync pack");
   if (blobs_.valid() && ::fsync(blobs_.get()) != 0) return Error::FromErrno(errno, "sync blobs");
   if (!anchors_.valid()) return Ok();
+  return SyncAnchors();
+}
+
+// By what was noted and not by number: between taking a slot and using it a thread may be passed by any number of others.
+Status StepFiles::SyncAnchors() {
   if (::fsync(anchors_.get()) != 0) return Error::FromErrno(errno, "sync anchors");
-  // Whoever is about to use a slot took it a moment ago: it lies in the newest folder or in the one before.
-  const uint32_t newest = next_anchor_ == 0 ? 0 : (next_anchor_ - 1) / kAnchorsPerFolder;
-  for (uint32_t folder = newest == 0 ? 0 : newest - 1; folder <= newest; ++folder) {
-    auto fd = OpenSubdir(anchors_.get(), AnchorFolder(folder).c_str());
-    if (fd.ok() && ::fsync(fd->get()) != 0) return Error::FromErrno(errno, "sync anchors");
+  while (!unsynced_.empty()) {
+    TRY_ASSIGN(const Fd folder,
+               OpenSubdir(anchors_.get(), AnchorFolder(*unsynced_.begin()).c_str()));
+    if (::fsync(folder.get()) != 0) return Error::FromErrno(errno, "sync anchors");
+    unsynced_.erase(unsynced_.begin());
   }
   return Ok();
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/bytes.h"
@@ -55,6 +56,8 @@ class StepFiles {
   Result<int> Blobs();
   // A free one whose folder exists.
   Result<AnchorId> NewAnchor();
+  // The slot has its name now, which the next Sync makes durable.
+  void NoteAnchored(AnchorId anchor);
   BlobId NextBlob() { return {next_blob_++}; }
   // To read. kCorrupt: what is there is no blob of ours.
   Result<Fd> OpenBlob(BlobId blob);
@@ -67,6 +70,7 @@ class StepFiles {
  private:
   Result<int> AnchorsLocked() REQUIRES(mutex_);
   Result<int> Pack() REQUIRES(mutex_);
+  Status SyncAnchors() REQUIRES(mutex_);
   Status OpenPackForReading() REQUIRES(mutex_);
 
   Fd dir_;
@@ -78,6 +82,7 @@ class StepFiles {
   std::atomic<uint64_t> pack_end_{0};
   bool names_synced_ GUARDED_BY(mutex_) = false;  // those of journal, pack, blobs and anchors
   uint32_t next_anchor_ GUARDED_BY(mutex_) = 0;
+  std::set<uint32_t> unsynced_ GUARDED_BY(mutex_);  // folders of anchors with new names
   std::atomic<uint32_t> next_blob_{0};
 };
 

@@ -226,6 +226,21 @@ TEST_F(UndoPower, ARawPackStaysUntilTheCompressedOneIsOnDisk) {
   ExpectTree(before_);
 }
 
+TEST_F(UndoPower, ASlowThreadsAnchorIsOnDiskBeforeItsNameGoes) {
+  if (!log().abilities().links) GTEST_SKIP() << "nothing is anchored here";
+  constexpr int kOthers = 100;  // more than the anchors of two folders
+  for (int i = 0; i < kOthers; ++i) workspace().WriteFile(fmt::format("others/{}", i), "x");
+  ASSERT_OK(log().OpenStep({}));
+  // It has its slot, and then others are faster.
+  TheWatch().before_next_link = [&] {
+    std::thread([&] {
+      for (int i = 0; i < kOthers; ++i) EXPECT_OK(ops().Unlink(fmt::format("others/{}", i)));
+    }).join();
+  };
+  Watching([&] { EXPECT_OK(ops().Unlink("medium.txt")); });
+  ExpectInOrder({"link anchors/3/99", "link anchors/0/0", "fsync 0", "unlink project/medium.txt"});
+}
+
 TEST_F(UndoPower, ATableWhoseCompactionDoesNotReachTheDiskLosesNothing) {
   const auto place = Must(
       OpenPlace({.project = workspace().project(), .store = workspace().root() + "/another_store"},
