@@ -226,6 +226,19 @@ TEST_F(UndoPower, ARawPackStaysUntilTheCompressedOneIsOnDisk) {
   ExpectTree(before_);
 }
 
+TEST_F(UndoPower, AnAdoptedShadowIsOnDiskBeforeItsStepCloses) {
+  ASSERT_OK(log().OpenStep({}));
+  const Fd writer = Must(ops().OpenFile("large.bin", O_WRONLY, WriteVisibility::kUnseen));
+  EXPECT_EQ(::pwrite(writer.get(), "first", 5, 0), 5);
+  const ObjectRef live{writer.get(), {}};
+  EXPECT_OK(log().CloseStep({&live, 1}));
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_EQ(::pwrite(writer.get(), "second", 6, 0), 6);
+  Watching([&] { EXPECT_OK(log().CloseStep({&live, 1})); });
+  ASSERT_THAT(NamesIn(StepFolder(workspace(), StepId{2}) + "/blobs"), ElementsAre("0"));
+  ExpectInOrder({"fdatasync 0", "fsync blobs", "rename wal/in_progress steps"});
+}
+
 TEST_F(UndoPower, ASlowThreadsAnchorIsOnDiskBeforeItsNameGoes) {
   if (!log().abilities().links) GTEST_SKIP() << "nothing is anchored here";
   constexpr int kOthers = 100;  // more than the anchors of two folders
