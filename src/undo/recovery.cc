@@ -44,7 +44,8 @@ Status LogCore::Recover() {
   TRY(RecoverStep());
   TRY(ResumeTravel());
   for (const StepRow& row : steps_) {
-    if (auto dir = OpenSubdir(frame_->steps(), row.folder.c_str()); dir.ok()) TidyPack(dir->get());
+    if (auto dir = OpenSubdir(frame_->steps(), row.folder.c_str()); dir.ok())
+      BestEffort("tidy a pack", TidyPack(dir->get(), file_sync()));
   }
   return Ok();
 }

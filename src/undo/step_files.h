@@ -99,7 +99,8 @@ Result<bool> SameBytes(int a, int b, uint64_t size);
 // Compresses the pack of a closed step: writes `packz`, then removes `pack`. Killed in between, either one is whole;
 // with FileSync::kPower also after a power cut. Nothing to do is success.
 Status CompressPack(int step_dir, FileSync sync);
-// After a crash: both forms may exist, then the compressed one is complete.
-void TidyPack(int step_dir);
+// After a crash: both forms may exist. The raw one goes if the compressed one holds the same, which a power cut may have prevented
+// where nothing was synced, and the compressed one if it does not.
+Status TidyPack(int step_dir, FileSync sync);
 
 }  // namespace sandglass::undo

@@ -1,11 +1,14 @@
 // Damage to the store: one byte at a time, everywhere, and files that do not belong there.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+#include "undo/pack.h"
 #include "undo/place.h"
 
 namespace sandglass::undo {
@@ -210,6 +214,63 @@ TEST_F(UndoGarbageStore, StrangeFilesInTheStoreAreLeftOutOfIt) {
   EXPECT_EQ(Steps().back().id, StepId{1});
   RollBack();
   EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+// Both forms of a pack, as a power cut may leave them.
+class UndoTwoPacks : public UndoTest {
+ protected:
+  void SetUp() override {
+    options_.compression = Compression::kOff;
+    StartWith(test::SmallTree);
+    before_ = Snapshot();
+    const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+    folder_ = StepFolder(workspace(), step);
+    CloseLog();
+  }
+  // Puts what `raw` compresses to beside the pack.
+  void Compress(const std::string& raw) const {
+    const Fd from(MustCall(::open(raw.c_str(), O_RDONLY | O_CLOEXEC), "open " + raw));
+    const std::string packz = folder_ + "/packz";
+    const Fd to(MustCall(::open(packz.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open packz"));
+    Must(WriteCompressedPack(from.get(), FileSize(raw), to.get()));
+  }
+  void ExpectExactWithout(const char* form) {
+    OpenLog();
+    EXPECT_FALSE(NameExists(AT_FDCWD, (folder_ + "/" + form).c_str()));
+    RollBack();
+    ExpectTree(before_);
+  }
+
+  TreeSnapshot before_;
+  std::string folder_;
+};
+
+TEST_F(UndoTwoPacks, ACompressedOneWithTheSameBytesReplacesTheRawOne) {
+  Compress(folder_ + "/pack");
+  ExpectExactWithout("pack");
+}
+
+TEST_F(UndoTwoPacks, ARawOneThatWasCutOffGoes) {
+  Compress(folder_ + "/pack");
+  MustCall(::truncate((folder_ + "/pack").c_str(), 3), "truncate");
+  ExpectExactWithout("pack");
+}
+
+TEST_F(UndoTwoPacks, AnEmptyCompressedOneGoes) {
+  TreeBuilder(folder_).File("packz", "");
+  ExpectExactWithout("packz");
+}
+
+TEST_F(UndoTwoPacks, ACompressedOneWithOtherBytesGoes) {
+  TreeBuilder(workspace().root()).File("other", "jello world");
+  Compress(workspace().root() + "/other");
+  ExpectExactWithout("packz");
+}
+
+TEST_F(UndoTwoPacks, ACompressedOneWithADamagedChunkGoes) {
+  Compress(folder_ + "/pack");
+  FlipByte(folder_ + "/packz", 0);
+  ExpectExactWithout("packz");
 }
 
 TEST_F(UndoGarbageStore, AFolderThatIsNoStoreIsNotTakenForOne) {

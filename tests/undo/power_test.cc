@@ -226,6 +226,22 @@ TEST_F(UndoPower, ARawPackStaysUntilTheCompressedOneIsOnDisk) {
   ExpectTree(before_);
 }
 
+TEST_F(UndoPower, ACompressedPackFoundBesideARawOneIsOnDiskBeforeThatGoes) {
+  InStep([&] { Change(); });
+  CloseLog();
+  const std::string folder = StepFolder(workspace(), StepId{1});
+  {
+    const Fd raw(MustCall(::open((folder + "/pack").c_str(), O_RDONLY | O_CLOEXEC), "open"));
+    const Fd packz(
+        MustCall(::open((folder + "/packz").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open"));
+    Must(WriteCompressedPack(raw.get(), FileSize(folder + "/pack"), packz.get()));
+  }
+  Watching([&] { OpenLog(); });
+  ExpectInOrder({"fdatasync packz", "fsync 1", "unlink 1/pack"});
+  RollBack();
+  ExpectTree(before_);
+}
+
 TEST_F(UndoPower, AnAdoptedShadowIsOnDiskBeforeItsStepCloses) {
   ASSERT_OK(log().OpenStep({}));
   const Fd writer = Must(ops().OpenFile("large.bin", O_WRONLY, WriteVisibility::kUnseen));
