@@ -248,6 +248,16 @@ Result<bool> SameBytes(int a, int b, uint64_t size) {
   return true;
 }
 
+Status CheckBlob(int blob, const ContentRecord& record) {
+  TRY_ASSIGN(const FileStat stat, StatFd(blob));
+  if (stat.size != record.file_size)
+    return Error(Code::kCorrupt, "what was kept of it has another size");
+  if (record.checksum == 0) return Ok();
+  TRY_ASSIGN(const uint64_t checksum, ChecksumFile(blob, record.file_size));
+  if (checksum == record.checksum) return Ok();
+  return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+}
+
 namespace {
 
 // What the renames in the folder did survives a power cut before the raw pack, which it makes superfluous, is gone.

@@ -96,6 +96,9 @@ Result<uint64_t> ChecksumFile(int fd, uint64_t size);
 // Do both files hold the same `size` bytes?
 Result<bool> SameBytes(int a, int b, uint64_t size);
 
+// What was kept as a file of its own is still that. A clone has no checksum: of it only the size can tell. kCorrupt.
+Status CheckBlob(int blob, const ContentRecord& record);
+
 // Compresses the pack of a closed step: writes `packz`, then removes `pack`. Killed in between, either one is whole;
 // with FileSync::kPower also after a power cut. Nothing to do is success.
 Status CompressPack(int step_dir, FileSync sync);

@@ -216,6 +216,31 @@ TEST_F(UndoGarbageStore, StrangeFilesInTheStoreAreLeftOutOfIt) {
   EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
+TEST_F(UndoGarbageStore, ADamagedCopyDoesNotCostWhatIsThere) {
+  StartWith([](const std::string& root) {
+    TreeBuilder(root).File("cut.bin", Noise(400'000, 1));
+    TreeBuilder(root).File("flipped.bin", Noise(400'000, 2));
+  });
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().WriteAt("cut.bin", 0, "new", WriteVisibility::kUnseen));
+    EXPECT_OK(ops().WriteAt("flipped.bin", 0, "new", WriteVisibility::kUnseen));
+  });
+  const TreeSnapshot after = Snapshot();
+  const std::string blobs = StepFolder(workspace(), step) + "/blobs";
+  MustCall(::truncate((blobs + "/0").c_str(), 100), "truncate");
+  const bool has_checksum = !log().abilities().reflinks;  // a clone has none
+  if (has_checksum) FlipByte(blobs + "/1", 300'000);
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+  const RewindReport forced = RollBack(1, Force::kYes);
+  EXPECT_TRUE(HasConflict(forced.conflicts, ConflictKind::kCorrupt, "cut.bin"));
+  EXPECT_EQ(HasConflict(forced.conflicts, ConflictKind::kCorrupt, "flipped.bin"), has_checksum);
+  for (const char* path : {"cut.bin", "flipped.bin"}) {
+    if (path == std::string("flipped.bin") && !has_checksum) continue;
+    EXPECT_EQ(Snapshot().Find(path)->size, after.Find(path)->size) << path;
+    EXPECT_EQ(Snapshot().Find(path)->content, after.Find(path)->content) << path;
+  }
+}
+
 // Both forms of a pack, as a power cut may leave them.
 class UndoTwoPacks : public UndoTest {
  protected:
