@@ -216,6 +216,119 @@ TEST_F(UndoGarbageStore, StrangeFilesInTheStoreAreLeftOutOfIt) {
   EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
+// What was under way and cannot be read: nobody can take it back, but nothing that it kept is lost.
+class UndoUnreadable : public UndoTest {
+ protected:
+  static constexpr uint64_t kInHeader = 20;
+
+  void SetUp() override { test::SmallTree(workspace().project()); }
+  // A killed step that holds the only copy of small.txt, "hello world".
+  void Interrupt() {
+    RunUntilDeath([&] {
+      OpenLog();
+      ASSERT_OK(log().OpenStep({}));
+      EXPECT_OK(ops().Unlink("small.txt"));
+      DieNow();
+    });
+  }
+  std::string journal() const { return OpenStepFolder(workspace()) + "/journal"; }
+  std::string damaged() const { return workspace().store() + "/damaged"; }
+  bool IsKept(std::string_view bytes) const {
+    const auto files = FilesBelow(damaged());
+    return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+      std::ifstream in(file, std::ios::binary);
+      return std::string(std::istreambuf_iterator<char>(in), {}).find(bytes) != std::string::npos;
+    });
+  }
+  void ExpectSetAside(std::string_view folder, std::string_view kept) {
+    OpenLog();
+    log().WaitForBackground();
+    EXPECT_FALSE(log().recovery().recovered);
+    const auto& conflicts = log().recovery().rewind.conflicts;
+    ASSERT_EQ(conflicts.size(), 1u);
+    EXPECT_EQ(conflicts[0].kind, ConflictKind::kCorrupt);
+    EXPECT_THAT(conflicts[0].detail, HasSubstr(fmt::format("damaged/{}-", folder)));
+    EXPECT_TRUE(IsKept(kept));
+    InStep([&] { EXPECT_OK(ops().Overwrite("medium.txt", "the store goes on")); });
+    RollBack();
+  }
+};
+
+TEST_F(UndoUnreadable, AnInterruptedStepIsSetAsideWithWhatItKept) {
+  Interrupt();
+  FlipByte(journal(), kInHeader);
+  ExpectSetAside("in_progress", "hello world");
+}
+
+TEST_F(UndoUnreadable, AnInterruptedStepWithoutItsRecordsIsSetAsideWithWhatItKept) {
+  for (const off_t size : {0, 100, 4096}) {
+    SCOPED_TRACE(size);
+    workspace().WriteFile("small.txt", "hello world");
+    CloseLog();
+    Interrupt();
+    MustCall(::truncate(journal().c_str(), size), "truncate");
+    ExpectSetAside("in_progress", "hello world");
+  }
+}
+
+TEST_F(UndoUnreadable, AnInterruptedRewindIsSetAsideWithWhatItKept) {
+  OpenLog();
+  InStep([&] { EXPECT_OK(ops().WriteNew("made.txt", "made by the step")); });
+  RollBack();
+  CloseLog();
+  // Killed before the rename that makes it happen.
+  const std::string rewind = workspace().store() + "/wal/rewind";
+  MustCall(::rename((workspace().store() + "/redo/1").c_str(), rewind.c_str()), "rename");
+  FlipByte(rewind + "/journal", kInHeader);
+  ExpectSetAside("rewind", "made by the step");
+  EXPECT_TRUE(log().recovery().interrupted_rewind);
+}
+
+TEST_F(UndoUnreadable, WhatWasKilledBeforeItBeganIsDropped) {
+  OpenLog();
+  CloseLog();
+  for (const char* name : {"in_progress", "rewind"}) {
+    for (const int bytes : {-1, 0, 100, 64 << 10}) {  // no journal, and one that was still blank
+      SCOPED_TRACE(fmt::format("{} with {}", name, bytes));
+      const TreeBuilder wal(workspace().store() + "/wal");
+      wal.Dir(name);
+      if (bytes >= 0)
+        wal.File(fmt::format("{}/journal", name), std::string(static_cast<size_t>(bytes), '\0'));
+      OpenLog();
+      EXPECT_THAT(Lines(log().recovery().rewind.conflicts), ElementsAre());
+      CloseLog();
+      EXPECT_THAT(NamesIn(workspace().store() + "/wal"), ElementsAre());
+      EXPECT_THAT(NamesIn(damaged()), ElementsAre());
+    }
+  }
+}
+
+// Wherever the descriptors run out, the store is as before or the step is taken back.
+TEST_F(UndoUnreadable, AnOpenWithoutEnoughDescriptorsGivesNothingUp) {
+  options_.compression = Compression::kOff;
+  options_.heartbeat = std::chrono::milliseconds(0);
+  const TreeSnapshot before = Snapshot();
+  Interrupt();
+  RunForked([&] {
+    const auto lowest = static_cast<rlim_t>(MustCall(::dup(0), "dup"));
+    rlimit few{};
+    MustCall(::getrlimit(RLIMIT_NOFILE, &few), "getrlimit");
+    bool opened = false;
+    for (rlim_t limit = lowest; !opened && limit < lowest + 100; ++limit) {
+      few.rlim_cur = limit;
+      MustCall(::setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
+      const auto log = UndoLog::Open(paths(), options_);
+      if (!log.ok()) continue;
+      opened = true;
+      EXPECT_TRUE((*log)->recovery().recovered) << limit;
+      EXPECT_THAT(Lines((*log)->recovery().rewind.conflicts), ElementsAre()) << limit;
+    }
+    EXPECT_TRUE(opened);
+  });
+  ExpectTree(before);
+  EXPECT_THAT(NamesIn(damaged()), ElementsAre());
+}
+
 TEST_F(UndoGarbageStore, ADamagedCopyDoesNotCostWhatIsThere) {
   StartWith([](const std::string& root) {
     TreeBuilder(root).File("cut.bin", Noise(400'000, 1));
