@@ -10,7 +10,6 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "undo/objects_table.h"
 #include "undo/pack.h"
 #include "undo/place.h"
+#include "undo/step_writer.h"
 
 namespace {
 
@@ -134,6 +134,14 @@ class UndoPower : public UndoTest {
       ASSERT_NE(at, calls.end()) << call << " is missing or too early in\n"
                                  << ::testing::PrintToString(calls);
     }
+  }
+
+  std::unique_ptr<Place> OpenAnotherStore() const {
+    auto place = Must(OpenPlace(
+        {.project = workspace().project(), .store = workspace().root() + "/another_store"},
+        StoreAccess::kReadWrite));
+    Must(ProbeStore(*place));
+    return place;
   }
 
   TreeSnapshot before_;
@@ -257,23 +265,23 @@ TEST_F(UndoPower, AnAdoptedShadowIsOnDiskBeforeItsStepCloses) {
 
 TEST_F(UndoPower, ASlowThreadsAnchorIsOnDiskBeforeItsNameGoes) {
   if (!log().abilities().links) GTEST_SKIP() << "nothing is anchored here";
-  constexpr int kOthers = 100;  // more than the anchors of two folders
-  for (int i = 0; i < kOthers; ++i) workspace().WriteFile(fmt::format("others/{}", i), "x");
-  ASSERT_OK(log().OpenStep({}));
-  // It has its slot, and then others are faster.
+  const auto place = OpenAnotherStore();
+  const auto writer = Must(StepWriter::Create(*place, place->store.get(), "step", {.uid = 1},
+                                              {.durability = Durability::kPower}));
+  const OpenObject object = Must(OpenObjectAt(place->identifier, place->root.get(), "medium.txt"));
+  // It has its slot, and then others are faster: they take more than two folders have.
   TheWatch().before_next_link = [&] {
-    std::thread([&] {
-      for (int i = 0; i < kOthers; ++i) EXPECT_OK(ops().Unlink(fmt::format("others/{}", i)));
-    }).join();
+    for (int i = 0; i < 100; ++i) Must(writer->files().NewAnchor());
   };
-  Watching([&] { EXPECT_OK(ops().Unlink("medium.txt")); });
-  ExpectInOrder({"link anchors/3/99", "link anchors/0/0", "fsync 0", "unlink project/medium.txt"});
+  Watching([&] {
+    Must(writer->KeepObject(object, place->root.get(), "medium.txt", "medium.txt", KeepBy::kLink));
+    EXPECT_OK(writer->MakeDurable());
+  });
+  ExpectInOrder({"link anchors/0/0", "fsync 0"});
 }
 
 TEST_F(UndoPower, ATableWhoseCompactionDoesNotReachTheDiskLosesNothing) {
-  const auto place = Must(
-      OpenPlace({.project = workspace().project(), .store = workspace().root() + "/another_store"},
-                StoreAccess::kReadWrite));
+  const auto place = OpenAnotherStore();
   const ObjectId old_id{1, 1}, new_id{2, 2};
   ObjectsTable table;
   ASSERT_OK(table.Load(place->store.get(), FileSync::kPower));
