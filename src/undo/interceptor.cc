@@ -278,9 +278,10 @@ Result<Keep> Attempt::KeepObject(const OpenObject& object, const NameRef& at,
 Status Attempt::MoveToAnchor(const Keep& keep, const NameRef& at, std::string_view what) {
   TRY_ASSIGN(int anchors, writer().files().Anchors());
   const std::string name(at.name);
-  if (::renameat(at.dir.fd, name.c_str(), anchors, AnchorName(keep.anchor).c_str()) == 0)
-    return Ok();
-  return Error::FromErrno(errno, what);
+  if (::renameat(at.dir.fd, name.c_str(), anchors, AnchorName(keep.anchor).c_str()) != 0)
+    return Error::FromErrno(errno, what);
+  writer().files().NoteAnchored(keep.anchor);
+  return Ok();
 }
 
 Status Attempt::TouchContent(const OpenObject& object, const std::string& path,

@@ -177,6 +177,10 @@ class LogCore {
   Status RunRewind(Source& source, Force force, const std::unordered_set<ObjectId>* keep,
                    RewindReport& report, StepRow& reversal) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
+  // What was under way in `folder` of wal/, with something on record to take back. nullopt: nothing had begun and it was dropped, or it
+  // cannot be read and was set aside, which the report of the recovery says. Any other error than damage is returned: it may pass.
+  Result<std::optional<Source>> OpenInterrupted(const char* folder) REQUIRES(lifecycle_);
+  Status SetInterruptedAside(const char* folder, std::string_view why) REQUIRES(lifecycle_);
   void NoteLeftBehind(const Conflict& conflict) REQUIRES(lifecycle_);
   Status EnsureSettled() REQUIRES(lifecycle_);
   // Everything that happened so far belongs to a closed step: the same for a plan as for the deed. kBusy: one is open.
@@ -192,6 +196,7 @@ class LogCore {
   // A shadow of what a writer has open. One that is too large makes that object unprotected, and nothing else.
   Status WatchWriter(const OpenObject& object) REQUIRES(lifecycle_);
   void TellUnprotected(const OpenObject& object, const Error& why) REQUIRES(lifecycle_);
+  // kNotFound: no journal that can be read has it.
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
   Result<RewindReport> Travel(Journey journey) REQUIRES(lifecycle_);

@@ -118,6 +118,8 @@ class Rewinder {
                             const std::string& path);
   Status RecordContentChange(const OpenObject& object, const ContentRecord& r);
   Status FillWhole(int fd, const ContentRecord& r);
+  Status FillFromPack(int fd, const ContentRecord& r);
+  Status FillFromBlob(int fd, const ContentRecord& r);
   Status FillRange(int fd, const ContentRecord& r);
   Result<Fd> OpenForWriting(const OpenObject& object, const std::string& path, Parent& parent,
                             const std::string& name);

@@ -56,6 +56,7 @@ Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, 
   if (by == KeepBy::kRename) return Anchored(object, slot, true);
   TRY_ASSIGN(int anchors, files_.Anchors());
   if (::linkat(dir_fd, name, anchors, AnchorName(slot).c_str(), 0) == 0) {
+    files_.NoteAnchored(slot);
     ++place_.stats.anchor_link;
     return Anchored(object, slot, false);
   }
@@ -194,6 +195,7 @@ Result<OpenObject> StepWriter::MakeFreshInode(AnchorId slot, const Metadata& met
   TRY_ASSIGN(int anchors, files_.Anchors());
   const AnchorName name(slot);
   TRY_ASSIGN(const Fd made, OpenStoreFile(anchors, name.c_str(), O_RDWR | O_CREAT | O_EXCL));
+  files_.NoteAnchored(slot);
   TRY_ASSIGN(OpenObject fresh, OpenObjectAt(place_.identifier, anchors, name.c_str()));
   TRY(ApplyMetadata(fresh, meta));
   return fresh;

@@ -49,16 +49,20 @@ Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
 
 Status StepWriter::LinkShadow(const Shadow& shadow, BlobId blob) {
   TRY_ASSIGN(int blobs, files_.Blobs());
-  return options_.shadows->LinkCopy(shadow, blobs, blob);
+  TRY(options_.shadows->LinkCopy(shadow, blobs, blob));
+  if (options_.durability == Durability::kProcess) return Ok();
+  // Nobody needed its bytes on disk before: a shadow need not survive a power cut, but a preimage has to.
+  TRY_ASSIGN(const Fd copy, files_.OpenBlob(blob));
+  if (::fdatasync(copy.get()) != 0) return Error::FromErrno(errno, "sync an adopted shadow");
+  return Ok();
 }
 
 Status StepWriter::AdoptShadow(ObjectId object, std::string_view path, Shadow shadow) {
   const BlobId blob = files_.NextBlob();
-  Status adopted = LinkShadow(shadow, blob);
-  if (adopted.ok()) {
-    adopted = Append(MetaRecord{
-        .object = object, .reason = TouchReason::kDirect, .path = path, .meta = shadow.meta});
-  }
+  // First a record, as everywhere: a step without any has nothing in its folder that recovery would have to think of.
+  Status adopted = Append(MetaRecord{
+      .object = object, .reason = TouchReason::kDirect, .path = path, .meta = shadow.meta});
+  if (adopted.ok()) adopted = LinkShadow(shadow, blob);
   if (adopted.ok()) adopted = Append(shadow.AsContent(object, path, blob));
   if (!adopted.ok()) {
     options_.shadows->PutBack(object, std::move(shadow));

@@ -61,14 +61,8 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
   }
   const auto blob = files.OpenBlob({static_cast<uint32_t>(r.where)});
   if (!blob.ok()) return damaged(kKeptMissing);
-  auto stat = StatFd(blob->get());
-  if (!stat.ok() || stat->size != r.file_size)
-    return damaged("what was kept of it has another size");
-  if (r.checksum == 0) return std::nullopt;
-  auto checksum = ChecksumFile(blob->get(), r.file_size);
-  if (!checksum.ok() || *checksum != r.checksum)
-    return damaged("its kept bytes fail their checksum");
-  return std::nullopt;
+  const Status whole = CheckBlob(blob->get(), r);
+  return whole.ok() ? std::nullopt : std::optional(damaged(whole.error().message()));
 }
 
 // The anchors that a step has, by listing their folders.
