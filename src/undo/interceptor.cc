@@ -105,8 +105,12 @@ struct Again {
 // asked or a key is taken by someone else, the attempt is dropped whole and made again.
 class Attempt {
  public:
-  Attempt(LogCore& log, Again& again)
-      : log_(log), place_(log.place()), again_(again), state_(std::make_unique<TicketState>()) {
+  Attempt(LogCore& log, Entrant entrant, Again& again)
+      : log_(log),
+        entrant_(entrant),
+        place_(log.place()),
+        again_(again),
+        state_(std::make_unique<TicketState>()) {
     state_->log = &log;
   }
   // Without a ticket nobody else gives up what was kept.
@@ -121,7 +125,7 @@ class Attempt {
   Attempt& operator=(const Attempt&) = delete;
 
   Status Enter(StepGate::Way way) {
-    TRY_ASSIGN(auto step, log_.EnterStep(way));
+    TRY_ASSIGN(auto step, log_.EnterStep(way, entrant_));
     state_->pass = std::move(step.pass);
     state_->writer = step.writer;
     return Ok();
@@ -180,6 +184,7 @@ class Attempt {
   Status OverLimit(std::string_view path, const Error& error);
 
   LogCore& log_;
+  const Entrant entrant_;
   const Place& place_;
   Again& again_;
   std::unique_ptr<TicketState> state_;
@@ -533,7 +538,7 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
   const uint32_t mode = FileTypeBits(type);
   if (log_.Ignores(JoinPath(at.dir.path, at.name), mode)) return Unrecorded();
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     attempt.HoldFirst({dir.id});
@@ -552,7 +557,7 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
 Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
   TRY(CheckName(at));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
@@ -584,7 +589,7 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
 Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
   TRY(CheckName(at));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     attempt.HoldFirst({dir.id});
@@ -611,7 +616,7 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
   TRY(CheckName(from));
   TRY(CheckName(to));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     Renaming renaming(log_, attempt, from, to, mode);
     TRY(renaming.Look());
     if (auto ticket = renaming.Shortcut()) return std::move(*ticket);
@@ -643,7 +648,7 @@ static std::optional<SafeguardQuestion> QuestionAbout(SafeguardTracker& safeguar
 
 Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange change) {
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     if (!object.stat.IsRegular()) return Unrecorded();
@@ -665,7 +670,7 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
 
 Result<Ticket> Interceptor::BeginMetadata(const ObjectRef& ref) {
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     attempt.HoldFirst({object.id});

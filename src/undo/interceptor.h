@@ -101,9 +101,13 @@ class Ticket {
   std::unique_ptr<TicketState> state_;
 };
 
+// Whose operations they are. A restore's step takes only the restore's own; those of the world wait until it is over.
+enum class Entrant : uint8_t { kWorld, kRestore };
+
 class Interceptor {
  public:
-  explicit Interceptor(LogCore& log) : log_(log) {}
+  explicit Interceptor(LogCore& log, Entrant entrant = Entrant::kWorld)
+      : log_(log), entrant_(entrant) {}
 
   Result<Ticket> BeginCreate(const NameRef& at, NodeType type);
   // A further name for an object. kNotFound: its last name in the project is gone (as the kernel would say).
@@ -122,6 +126,7 @@ class Interceptor {
 
  private:
   LogCore& log_;
+  const Entrant entrant_;
 };
 
 }  // namespace sandglass::undo

@@ -397,7 +397,8 @@ Result<RewindReport> LogCore::PlanRestore(StepId step, std::span<const std::stri
   return report;
 }
 
-// All under one lock: what happened before is in a closed step, and nothing gets in between the look at it and the new step.
+// All under one lock: what happened before is in a closed step, and nothing gets in between the look at it and the new step. That takes the
+// restore's operations only, because a restore that fails aborts it, and an abort keeps nothing of what it takes back.
 Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const std::string> paths,
                                                    Force force, RewindReport& report) {
   LifecycleLock lock(*this);
@@ -411,13 +412,18 @@ Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const 
             "{} was changed by someone else since; use force to replace it (undo brings it back)",
             path.empty() ? "something, perhaps this," : path));
   }
-  TRY_ASSIGN(StepId id, OpenLocked({.kind = StepKind::kApi,
-                                    .label = fmt::format("restore from before step {}", step.value),
-                                    .id = {}}));
-  report.steps.push_back(id);
+  restoring_ = std::this_thread::get_id();
+  auto id = OpenLocked({.kind = StepKind::kApi,
+                        .label = fmt::format("restore from before step {}", step.value),
+                        .id = {}});
+  if (!id.ok()) {
+    LetOthersIn();
+    return id.error();
+  }
+  report.steps.push_back(*id);
   auto dir = OpenSubdir(frame_->wal(), kInProgress);
   if (!dir.ok()) {
-    (void)AbortLocked();  // still empty
+    (void)DenyLocked();  // still empty
     return dir.error();
   }
   plan.step_dir = std::move(*dir);
@@ -433,16 +439,21 @@ Status LogCore::EndRestore(StepId id) {
   return Ok();
 }
 
-Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
+Status LogCore::FillRestore(const RestorePlan& plan) {
+  Contents contents(plan.past, plan.step_dir.get());
+  TRY(contents.SetAside(plan.wanted));
+  Interceptor interceptor(*this, Entrant::kRestore);
+  Restorer restorer(*place_, interceptor, contents);
+  TRY(Apply(restorer, plan.wanted));
+  return contents.Clear();
+}
+
+Result<RewindReport> LogCore::Restore(StepId step, std::span<const std::string> paths,
                                       Force force) {
   RewindReport report;
   TRY_ASSIGN(RestorePlan plan, BeginRestore(step, paths, force, report));
   const StepId id = report.steps.back();
-  Contents contents(plan.past, plan.step_dir.get());
-  Status applied = contents.SetAside(plan.wanted);
-  Restorer restorer(*place_, log.interceptor(), contents);
-  if (applied.ok()) applied = Apply(restorer, plan.wanted);
-  if (applied.ok()) applied = contents.Clear();
+  Status applied = FillRestore(plan);
   if (applied.ok()) applied = EndRestore(id);
   if (!applied.ok()) {
     // A denial took the step back already, and another one may be open by now.

@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -186,6 +188,85 @@ TEST_F(UndoRestore, ADenialLeavesTheAmbientStepAloneThatOpenedMeanwhile) {
   EXPECT_EQ(Content("meanwhile.txt"), "kept");
   EXPECT_TRUE(log().open_step().has_value());
   EXPECT_EQ(Content("new.txt"), "a person's");
+}
+
+// A restore that somebody is asked about, and another thread of the world that writes until then.
+class UndoRestoreBesideOthers : public UndoRestore {
+ protected:
+  void SetUp() override {
+    UndoRestore::SetUp();
+    options_.safeguards.truncate_bytes = 1;
+  }
+  void TearDown() override {
+    if (other_.joinable()) other_.join();
+    UndoRestore::TearDown();
+  }
+
+  // Restores small.txt and medium.txt; `meanwhile` runs when the first of them is back.
+  Result<RewindReport> RestoreAsked(Decision decision, const std::function<void()>& meanwhile) {
+    const StepId step = InStep([&] {
+      EXPECT_OK(ops().Unlink("medium.txt"));
+      EXPECT_OK(ops().Rename("run.sh", "small.txt"));
+    });
+    ScriptedHandler handler(decision, [&](const SafeguardQuestion&) { meanwhile(); });
+    options_.safeguard_handler = &handler;
+    OpenLog();
+    auto report = Restore(step, {"medium.txt", "small.txt"});
+    EXPECT_THAT(handler.kinds(), SizeIs(1));
+    if (other_.joinable()) other_.join();
+    return report;
+  }
+
+  // Gives the other thread the time to get as far as it can.
+  void WriteBeside() {
+    other_ = std::thread([this] { EXPECT_OK(ops().WriteNew("meanwhile.txt", "kept")); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+
+ private:
+  std::thread other_;
+};
+
+TEST_F(UndoRestoreBesideOthers, ARestoreThatFailsTakesNobodyElsesWritesBack) {
+  EXPECT_CODE(RestoreAsked(Decision::kDeny, [&] { WriteBeside(); }), Code::kDenied);
+  EXPECT_EQ(Content("meanwhile.txt"), "kept");
+}
+
+TEST_F(UndoRestoreBesideOthers, ARestoreIsNotSaidToHaveWrittenWhatOthersWrote) {
+  const auto report = RestoreAsked(Decision::kAllow, [&] { WriteBeside(); });
+  ASSERT_OK(report);
+  EXPECT_THAT(Lines(report->changes), Not(Contains("created meanwhile.txt")));
+  EXPECT_EQ(Content("meanwhile.txt"), "kept");
+  EXPECT_TRUE(log().open_step().has_value()) << "in an ambient step of its own";
+  RollBack(2);
+  EXPECT_EQ(Content("meanwhile.txt"), "(missing)");
+  EXPECT_EQ(Content("medium.txt"), "(missing)");
+}
+
+TEST_F(UndoRestoreBesideOthers, NobodyElseEndsItsStepNorWaitsForItself) {
+  EXPECT_OK(RestoreAsked(Decision::kAllow, [&] {
+    EXPECT_CODE(log().CloseStep(), Code::kBusy);
+    EXPECT_CODE(log().AbortStep(), Code::kBusy);
+    EXPECT_CODE(log().Rollback(1), Code::kBusy);
+    EXPECT_CODE(ops().WriteNew("from_the_handler.txt", "x"), Code::kBusy);
+    EXPECT_OK(log().History());
+  }));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+TEST_F(UndoRestore, AnObserverThatWritesIsToldWhenTheRestoreIsOver) {
+  WritingObserver observer;
+  options_.observer = &observer;
+  OpenLog();
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("medium.txt")); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  workspace().WriteFile("small.txt", "a person's");
+  EXPECT_OK(ops().Overwrite("small.txt", "in an ambient step"));  // which the restore closes
+  observer.ops = &ops();
+  const auto report = Restore(step, {"medium.txt"});
+  ASSERT_OK(report);
+  EXPECT_THAT(Lines(report->changes), ElementsAre("created medium.txt"));
+  EXPECT_EQ(Content("meanwhile.txt"), "kept");
 }
 
 TEST_F(UndoRestore, FilesThatExchangedTheirNamesComeBackBoth) {
