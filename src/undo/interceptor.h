@@ -7,7 +7,7 @@
 //
 // Between Begin and Commit the directories and objects concerned are held, so records in the journal have the order of the
 // operations. Nothing else is held: there is no global lock across I/O. Tickets may be committed on another thread;
-// a ticket that is destroyed without Commit counts as cancelled (the journal judges by what is on disk).
+// a ticket that is destroyed without Commit counts as cancelled: what is on disk at that moment decides whether it happened.
 // A step need not be open: writes outside any step open an ambient one. All methods are thread-safe and block on disk.
 #pragma once
 
@@ -37,7 +37,7 @@ struct NameRef {
   std::string_view name;
 };
 
-// Descriptors in these references must stay open until Commit.
+// Descriptors in these references must stay open until Commit or Cancel.
 //
 // An existing object: a descriptor of any kind (O_PATH is enough; a symlink by O_PATH|O_NOFOLLOW). `path` is where it can be
 // found now, if the caller knows; otherwise it is looked up (an object without a name in the project needs none).
