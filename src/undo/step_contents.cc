@@ -117,8 +117,8 @@ Status StepWriter::CheckRestorable(const OpenObject& object, std::string_view pa
                  fmt::format("{} belongs to user {}, so undo could not restore its times", path,
                              object.stat.uid));
   }
-  TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
-  if (!LosesCapabilities(meta)) return Ok();
+  TRY_ASSIGN(const Xattrs xattrs, ListXattrs(object));
+  if (!LosesCapabilities(xattrs)) return Ok();
   return Error(Code::kNotRestorable,
                fmt::format("{} has file capabilities, which undo could not restore", path));
 }
