@@ -156,6 +156,10 @@ class Restorer {
     if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(path, *now) : Ok();
     Content content;
     if (S_ISREG(want.meta.mode)) {
+      // Before its content is asked for, which it may have to be read for. The metadata that it is about to get closes it again.
+      Lifted replaced;
+      if (now.ok() && CanBecome(*now, want))
+        TRY(Unlock(now->fd.get(), path, S_IRUSR | S_IWUSR, replaced));
       TRY_ASSIGN(content, contents_.Of(path));
     }
     if (now.ok() && !CanBecome(*now, want)) {
@@ -178,7 +182,34 @@ class Restorer {
     return applied;
   }
 
+  // What was opened goes back to what it was; a folder that is to become something else becomes that afterwards.
+  void LowerFolders() {
+    for (const auto& [path, lifted] : folders_) {
+      auto fd = OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW);
+      if (!fd.ok()) continue;  // it had to go
+      if (auto object = OpenObjectFd(place_.identifier, fd->get()); object.ok())
+        Lower(*object, lifted);
+    }
+    folders_.clear();
+  }
+
  private:
+  // Opens what keeps its owner out, as a rewind does. It is on record like any other change, should the restore fail.
+  Status Unlock(int fd, std::string_view path, uint32_t bits, Lifted& lifted) {
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, fd));
+    const bool permitted = ::geteuid() == 0 || (object.stat.mode & bits) == bits;
+    if (permitted && !object.stat.locked) return Ok();
+    TRY_ASSIGN(Ticket ticket, interceptor_.BeginMetadata({fd, path}));
+    Lift(object, permitted ? 0 : bits, lifted);
+    return ticket.Commit(Outcome::Done());
+  }
+  Status UnlockParent() {
+    Lifted lifted;
+    TRY(Unlock(dir_.get(), dir_path_, S_IRWXU, lifted));
+    if (lifted.mode || lifted.flags != 0) folders_.try_emplace(dir_path_, lifted);
+    return Ok();
+  }
+
   // By writing to it. What has other names must not change under those, unless it is the very object that was here then.
   static bool CanBecome(const OpenObject& now, const PastState& want) {
     if ((now.stat.mode & S_IFMT) != (want.meta.mode & S_IFMT) || now.stat.IsSymlink()) return false;
@@ -208,6 +239,9 @@ class Restorer {
 
   Status Remove(const std::string& path, const OpenObject& now) {
     const int flags = now.stat.IsDirectory() ? AT_REMOVEDIR : 0;
+    Lifted gone;
+    TRY(UnlockParent());
+    TRY(Unlock(now.fd.get(), path, 0, gone));
     Status removed = Do(interceptor_.BeginRemove(Here()), path,
                         [&] { return ::unlinkat(dir_.get(), name_.c_str(), flags); });
     if (!removed.ok() && removed.error().sys_errno() == ENOTEMPTY) {
@@ -219,6 +253,7 @@ class Restorer {
 
   Status Create(const std::string& path, const PastState& want) {
     const uint32_t mode = want.meta.mode;
+    TRY(UnlockParent());
     return Do(interceptor_.BeginCreate(Here(), TypeOf(mode)), path, [&]() -> int {
       if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
       std::optional<FlagsOfFolder> flags;
@@ -249,6 +284,7 @@ class Restorer {
   const Contents& contents_;
   Fd dir_;
   std::string dir_path_, name_;
+  std::map<std::string, Lifted> folders_;
 };
 
 // `lost` is told which paths cannot become what they were.
@@ -291,6 +327,7 @@ Status Apply(Restorer& restorer, const Wanted& wanted) {
   for (const auto& [path, state] : wanted) {
     if (state.kind == PastState::Kind::kPresent) TRY(restorer.Make(path, state));
   }
+  restorer.LowerFolders();
   for (auto it = wanted.rbegin(); it != wanted.rend(); ++it) {
     if (it->second.kind == PastState::Kind::kPresent && S_ISDIR(it->second.meta.mode)) {
       TRY(restorer.ApplyMeta(it->first, it->second.meta));

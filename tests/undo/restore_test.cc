@@ -16,6 +16,7 @@
 
 #include "base/io.h"
 #include "tests/support/must.h"
+#include "tests/undo/forked.h"
 #include "tests/undo/history_fixture.h"
 
 namespace sandglass::undo {
@@ -432,6 +433,69 @@ TEST_F(UndoRestore, APathBelowWhatWasASymlinkThenWasNothing) {
 }
 
 // What another hand put there.
+
+// An ordinary user's own files, which the mode bits keep even them out of.
+class UndoRestoreOfTheClosed : public UndoTest {
+ protected:
+  void RunAsOwner(const std::function<void()>& body) {
+    GiveToOrdinaryUser(workspace());
+    RunForked(
+        [&] {
+          OpenLog();
+          body();
+        },
+        Who::kOrdinaryUser);
+  }
+  void Restore(StepId step, std::string path) {
+    EXPECT_OK(log().Restore(step, std::vector<std::string>{std::move(path)}));
+  }
+};
+
+TEST_F(UndoRestoreOfTheClosed, AReadOnlyFileComesBack) {
+  const TreeBuilder tree(workspace().project());
+  tree.File("replaced", "old", 0444);
+  tree.File("written", "old", 0644);
+  RunAsOwner([&] {
+    const StepId step = InStep([&] {
+      EXPECT_OK(ops().WriteNew("new", "new", 0444));
+      EXPECT_OK(ops().Rename("new", "replaced"));
+      EXPECT_OK(ops().Overwrite("written", "new"));
+      EXPECT_OK(ops().Chmod("written", 0));
+    });
+    const TreeSnapshot after = Snapshot();
+    Restore(step, "replaced");
+    Restore(step, "written");
+    EXPECT_EQ(Content("replaced"), "old");
+    EXPECT_EQ(StatOf("replaced").st_mode & 07777, 0444u);
+    EXPECT_EQ(Content("written"), "old");
+    EXPECT_EQ(StatOf("written").st_mode & 07777, 0644u);
+    RollBack(2);
+    EXPECT_EQ(StatOf("written").st_mode & 07777, 0u);
+    EXPECT_EQ(Content("replaced"), "new");
+  });
+}
+
+TEST_F(UndoRestoreOfTheClosed, AFileComesBackIntoAReadOnlyFolderWhichStaysSo) {
+  const TreeBuilder tree(workspace().project());
+  tree.Dir("dir", 0755);
+  tree.File("dir/file", "old", 0644);
+  RunAsOwner([&] {
+    const StepId step = InStep([&] {
+      EXPECT_OK(ops().Unlink("dir/file"));
+      EXPECT_OK(ops().WriteNew("dir/new", "new"));
+    });
+    InStep([&] { EXPECT_OK(ops().Chmod("dir", 0555)); });
+    Restore(step, "dir/file");
+    Restore(step, "dir/new");
+    EXPECT_EQ(Content("dir/file"), "old");
+    EXPECT_EQ(Content("dir/new"), "(missing)");
+    EXPECT_EQ(StatOf("dir").st_mode & 07777, 0555u);
+    RollBack(2);
+    EXPECT_EQ(Content("dir/file"), "(missing)");
+    EXPECT_EQ(Content("dir/new"), "new");
+    EXPECT_EQ(StatOf("dir").st_mode & 07777, 0555u);
+  });
+}
 
 class UndoRestoreOverOthers : public UndoRestore {
  protected:
