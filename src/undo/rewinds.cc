@@ -204,6 +204,7 @@ Status LogCore::EnsureSettled() {
 Result<RewindReport> LogCore::AbortStep() {
   LifecycleLock lock(*this);
   if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
+  TRY(CheckMayEnd());
   return AbortLocked();
 }
 

@@ -116,6 +116,13 @@ Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, To
       return Ok();
     }
   }
+  // Reading its xattrs may take the right to read it for a moment, so its mode is on record first.
+  if (!names_only && !named && object.stat.IsRegular() && !object.readable && !object.stat.locked) {
+    TRY(TouchMeta(object, path, TouchReason::kNames));
+    TRY(MakeDurable());
+    if (HasTouched(object.id)) return Ok();
+    named = true;
+  }
   Metadata meta = MetadataOf(object.stat);
   if (!names_only) {
     TRY_ASSIGN(meta, CaptureMetadata(object));
