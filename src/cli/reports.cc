@@ -162,7 +162,8 @@ std::string StepsText(const std::vector<StepId>& steps) {
 }
 
 std::string RecoveryText(const undo::RecoveryReport& recovery) {
-  if (!recovery.recovered && !recovery.interrupted_rewind) return "";
+  if (!recovery.recovered && !recovery.interrupted_rewind && recovery.rewind.conflicts.empty())
+    return "";
   std::string out;
   if (recovery.interrupted_rewind)
     out += "an undo, redo or restore that was interrupted has been put right\n";

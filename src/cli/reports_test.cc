@@ -69,6 +69,8 @@ TEST(Reports, RecoveryThatDidNothingIsSilent) {
   EXPECT_EQ(RecoveryText({.recovered = true, .step = StepId{-1}, .rewind = {}}),
             "the interrupted ambient step -1 has been closed\n");
   EXPECT_THAT(RecoveryText({.interrupted_rewind = true, .rewind = {}}), HasSubstr("put right"));
+  const undo::Conflict aside{undo::ConflictKind::kCorrupt, "", "what it kept was set aside"};
+  EXPECT_THAT(RecoveryText({.rewind = {.conflicts = {aside}}}), HasSubstr("set aside"));
 }
 
 TEST(Reports, NamesThatAreNoUtf8SurviveJson) {

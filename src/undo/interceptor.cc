@@ -26,9 +26,17 @@ struct TicketState {
   std::optional<OpSeq> seq;
   std::optional<OpenObject> object;
   std::optional<OpenObject> target;
-  // A created name: whose identity the outcome needs.
-  int created_in = -1;
-  std::string created_name;
+  // A change of names, as HasHappened asks for it.
+  struct Intent {
+    IntentKind kind;
+    int dir_fd;
+    ObjectId dir;
+    std::string name;
+    ObjectId object;
+
+    bool IsBirth() const { return kind == IntentKind::kCreate && object == kNoObject; }
+  };
+  std::optional<Intent> intent;
   // What to give up if the operation fails, and the name that lost its object meanwhile.
   Keep keep;
   ObjectId kept_object;
@@ -41,8 +49,23 @@ struct TicketState {
   LogCore* log = nullptr;
 
   Status GiveBack();
+  std::optional<Outcome> Judge() const;
   SafeguardTracker::Claim claim;
 };
+
+// What became of an operation that nobody tells of. nullopt: the folder is closed already, so that nobody can say.
+std::optional<Outcome> TicketState::Judge() const {
+  if (performed) return Outcome::Done();
+  if (!intent) return Outcome::Failed(ECANCELED);
+  const Identifier& identifier = log->place().identifier;
+  const auto dir = identifier.OfFd(intent->dir_fd);
+  if (!dir.ok() || *dir != intent->dir) return std::nullopt;
+  const auto now = identifier.OfName(intent->dir_fd, intent->name.c_str());
+  if (!now.ok() && now.error().code() != Code::kNotFound) return std::nullopt;
+  return HasHappened(intent->kind, intent->object, now.ok() ? *now : kNoObject)
+             ? Outcome::Done()
+             : Outcome::Failed(ECANCELED);
+}
 
 // The operation did not happen: what Begin did for it is undone.
 Status TicketState::GiveBack() {
@@ -105,8 +128,12 @@ struct Again {
 // asked or a key is taken by someone else, the attempt is dropped whole and made again.
 class Attempt {
  public:
-  Attempt(LogCore& log, Again& again)
-      : log_(log), place_(log.place()), again_(again), state_(std::make_unique<TicketState>()) {
+  Attempt(LogCore& log, Entrant entrant, Again& again)
+      : log_(log),
+        entrant_(entrant),
+        place_(log.place()),
+        again_(again),
+        state_(std::make_unique<TicketState>()) {
     state_->log = &log;
   }
   // Without a ticket nobody else gives up what was kept.
@@ -121,7 +148,7 @@ class Attempt {
   Attempt& operator=(const Attempt&) = delete;
 
   Status Enter(StepGate::Way way) {
-    TRY_ASSIGN(auto step, log_.EnterStep(way));
+    TRY_ASSIGN(auto step, log_.EnterStep(way, entrant_));
     state_->pass = std::move(step.pass);
     state_->writer = step.writer;
     return Ok();
@@ -180,6 +207,7 @@ class Attempt {
   Status OverLimit(std::string_view path, const Error& error);
 
   LogCore& log_;
+  const Entrant entrant_;
   const Place& place_;
   Again& again_;
   std::unique_ptr<TicketState> state_;
@@ -278,9 +306,10 @@ Result<Keep> Attempt::KeepObject(const OpenObject& object, const NameRef& at,
 Status Attempt::MoveToAnchor(const Keep& keep, const NameRef& at, std::string_view what) {
   TRY_ASSIGN(int anchors, writer().files().Anchors());
   const std::string name(at.name);
-  if (::renameat(at.dir.fd, name.c_str(), anchors, AnchorName(keep.anchor).c_str()) == 0)
-    return Ok();
-  return Error::FromErrno(errno, what);
+  if (::renameat(at.dir.fd, name.c_str(), anchors, AnchorName(keep.anchor).c_str()) != 0)
+    return Error::FromErrno(errno, what);
+  writer().files().NoteAnchored(keep.anchor);
+  return Ok();
 }
 
 Status Attempt::TouchContent(const OpenObject& object, const std::string& path,
@@ -460,6 +489,7 @@ Status Renaming::Intend() {
 Ticket Renaming::Finish() {
   TicketState& state = attempt_.state();
   state.folder_rename = folder_;
+  state.intent = {IntentKind::kRename, to_.dir.fd, to_dir_.id, std::string(to_.name), object_.id};
   if (target_) state.target = std::move(*target_);
   state.object = std::move(object_);
   return attempt_.Finish();
@@ -505,8 +535,9 @@ Status Ticket::Commit(Outcome outcome) {
     return given_back;
   }
   ObjectId created;
-  if (outcome.sys_errno == 0 && state->created_in >= 0) {
-    auto id = state->log->place().identifier.OfName(state->created_in, state->created_name.c_str());
+  if (outcome.sys_errno == 0 && state->intent && state->intent->IsBirth()) {
+    auto id =
+        state->log->place().identifier.OfName(state->intent->dir_fd, state->intent->name.c_str());
     if (id.ok()) created = *id;  // else it is gone again already
   }
   Status settled = state->writer->Settle(*state->seq, outcome.sys_errno, created);
@@ -517,12 +548,12 @@ Status Ticket::Commit(Outcome outcome) {
   return settled;
 }
 
-// Where Begin has already moved something, it goes back. Otherwise the journal keeps the intent without an outcome, and what is on disk
-// when the step closes decides. An anchor made by linking stays: it may be needed.
+// Judged here, where the names are still held: by the time the step closes a person may have used them. An outcome that cannot be told or
+// recorded is judged then after all, and what could not be given back is on record, so that undo has it.
 void Ticket::Cancel() {
-  if (state_ != nullptr && state_->writer != nullptr &&
-      (state_->keep.by_rename || state_->replacement))
-    (void)state_->GiveBack();  // what could not be given back is on record, and undo has it
+  if (state_ != nullptr && state_->writer != nullptr) {
+    if (const auto outcome = state_->Judge()) (void)Commit(*outcome);
+  }
   state_.reset();
 }
 
@@ -533,7 +564,7 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
   const uint32_t mode = FileTypeBits(type);
   if (log_.Ignores(JoinPath(at.dir.path, at.name), mode)) return Unrecorded();
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     attempt.HoldFirst({dir.id});
@@ -543,8 +574,7 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
     TRY(attempt.TouchDir(dir));
     TRY_ASSIGN(attempt.state().seq,
                attempt.writer().IntendCreate(Attempt::At(dir, at.name), Birth::kNew, mode));
-    attempt.state().created_in = at.dir.fd;
-    attempt.state().created_name = name;
+    attempt.state().intent = {IntentKind::kCreate, at.dir.fd, dir.id, name, kNoObject};
     return attempt.Finish();
   });
 }
@@ -552,7 +582,7 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
 Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
   TRY(CheckName(at));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
@@ -573,10 +603,8 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
                attempt.writer().IntendCreate(Attempt::At(dir, at.name),
                                              nameless ? Birth::kNew : Birth::kLink,
                                              object.stat.mode, nameless ? kNoObject : object.id));
-    if (nameless) {
-      attempt.state().created_in = at.dir.fd;
-      attempt.state().created_name = name;
-    }
+    attempt.state().intent = {IntentKind::kCreate, at.dir.fd, dir.id, name,
+                              nameless ? kNoObject : object.id};
     return attempt.Finish();
   });
 }
@@ -584,7 +612,7 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
 Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
   TRY(CheckName(at));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     attempt.HoldFirst({dir.id});
@@ -602,6 +630,7 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
     TRY_ASSIGN(state.seq, attempt.writer().IntendRemove(Attempt::At(dir, at.name), object, keep));
     if (keep.by_rename) TRY(attempt.MoveToAnchor(keep, at, fmt::format("remove {}", path)));
     state.performed = keep.by_rename;
+    state.intent = {IntentKind::kRemove, at.dir.fd, dir.id, std::string(at.name), object.id};
     state.object = std::move(object);  // its lease lasts until the commit
     return attempt.Finish();
   });
@@ -611,7 +640,7 @@ Result<Ticket> Interceptor::BeginRename(const NameRef& from, const NameRef& to, 
   TRY(CheckName(from));
   TRY(CheckName(to));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     Renaming renaming(log_, attempt, from, to, mode);
     TRY(renaming.Look());
     if (auto ticket = renaming.Shortcut()) return std::move(*ticket);
@@ -643,7 +672,7 @@ static std::optional<SafeguardQuestion> QuestionAbout(SafeguardTracker& safeguar
 
 Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange change) {
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     if (!object.stat.IsRegular()) return Unrecorded();
@@ -665,7 +694,7 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
 
 Result<Ticket> Interceptor::BeginMetadata(const ObjectRef& ref) {
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, again);
+    Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     attempt.HoldFirst({object.id});

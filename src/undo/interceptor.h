@@ -7,7 +7,7 @@
 //
 // Between Begin and Commit the directories and objects concerned are held, so records in the journal have the order of the
 // operations. Nothing else is held: there is no global lock across I/O. Tickets may be committed on another thread;
-// a ticket that is destroyed without Commit counts as cancelled (the journal judges by what is on disk).
+// a ticket that is destroyed without Commit counts as cancelled: what is on disk at that moment decides whether it happened.
 // A step need not be open: writes outside any step open an ambient one. All methods are thread-safe and block on disk.
 #pragma once
 
@@ -37,7 +37,7 @@ struct NameRef {
   std::string_view name;
 };
 
-// Descriptors in these references must stay open until Commit.
+// Descriptors in these references must stay open until Commit or Cancel.
 //
 // An existing object: a descriptor of any kind (O_PATH is enough; a symlink by O_PATH|O_NOFOLLOW). `path` is where it can be
 // found now, if the caller knows; otherwise it is looked up (an object without a name in the project needs none).
@@ -101,9 +101,13 @@ class Ticket {
   std::unique_ptr<TicketState> state_;
 };
 
+// Whose operations they are. A restore's step takes only the restore's own; those of the world wait until it is over.
+enum class Entrant : uint8_t { kWorld, kRestore };
+
 class Interceptor {
  public:
-  explicit Interceptor(LogCore& log) : log_(log) {}
+  explicit Interceptor(LogCore& log, Entrant entrant = Entrant::kWorld)
+      : log_(log), entrant_(entrant) {}
 
   Result<Ticket> BeginCreate(const NameRef& at, NodeType type);
   // A further name for an object. kNotFound: its last name in the project is gone (as the kernel would say).
@@ -122,6 +126,7 @@ class Interceptor {
 
  private:
   LogCore& log_;
+  const Entrant entrant_;
 };
 
 }  // namespace sandglass::undo

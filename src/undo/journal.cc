@@ -89,7 +89,9 @@ Status JournalWriter::AppendPayload(const Bytes& payload) {
 
 void JournalWriter::Beat(int64_t now_ns) {
   MutexLock lock(mutex_);
-  if (map_ == nullptr) return;
+  if (map_ == nullptr || now_ns <= latest_beat_ns_) return;
+  // Not compared with the header: that starts with opened_ns, which is of another clock where one was injected.
+  latest_beat_ns_ = now_ns;
   std::memcpy(map_ + offsetof(RawJournalHeader, heartbeat_ns), &now_ns, sizeof(now_ns));
 }
 

@@ -30,7 +30,8 @@ class JournalWriter {
 
   // kNoSpace: the record was not written and the journal is as before.
   Status Append(const Record& record);
-  // "Still alive at": see JournalView::heartbeat_ns.
+  // "Still alive at": see JournalView::heartbeat_ns. The latest time counts, whatever a clock that was set back says now: what was
+  // written before that has later stamps.
   void Beat(int64_t now_ns);
   // Gives the memory of what was written back to the kernel, which has it in its cache anyway.
   void Unload();
@@ -50,6 +51,7 @@ class JournalWriter {
   uint8_t* map_ GUARDED_BY(mutex_) = nullptr;
   size_t capacity_ GUARDED_BY(mutex_) = 0;
   size_t used_ GUARDED_BY(mutex_) = 0;
+  int64_t latest_beat_ns_ GUARDED_BY(mutex_) = 0;
   ByteWriter scratch_ GUARDED_BY(mutex_);
 #ifdef SANDGLASS_MUTANT_journal_after_operation
   std::vector<Bytes> late_ GUARDED_BY(mutex_);

@@ -88,6 +88,21 @@ Result<CloseRecord> JournalView::Close() const {
   return Error(Code::kCorrupt, "journal has no end");
 }
 
+bool IsDamage(const Error& error) {
+  return error.code() == Code::kCorrupt || error.code() == Code::kVersion ||
+         error.sys_errno() == ENOTDIR || error.sys_errno() == ELOOP;
+}
+
+Result<std::optional<JournalView>> FindJournal(int parent_fd, const char* folder) {
+  using Found = std::optional<JournalView>;
+  auto dir = OpenSubdir(parent_fd, folder);
+  auto view =
+      dir.ok() ? JournalView::Open(dir->get(), "journal") : Result<JournalView>(dir.error());
+  if (view.ok()) return Found(std::move(*view));
+  if (IsDamage(view.error()) || view.error().code() == Code::kNotFound) return Found();
+  return view.error();
+}
+
 Result<JournalSummary> ReadJournalSummary(int dir_fd, const char* name) {
   TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDONLY));
   std::array<uint8_t, kJournalHeaderBytes> page{};

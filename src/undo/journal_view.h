@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -72,6 +73,13 @@ class JournalView {
   DecodedJournalHeader decoded_;
   FrameScan scan_;
 };
+
+// Of a step's folder or journal that could not be opened: is it what the store holds that is wrong? Everything else (no descriptors, no
+// memory, a disk that does not answer) may be better the next time, and must not cost anything now.
+bool IsDamage(const Error& error);
+
+// The journal of the step in `folder` of `parent_fd`. nullopt: there is none, or it is damaged.
+Result<std::optional<JournalView>> FindJournal(int parent_fd, const char* folder);
 
 // Header and closing record only: what a history needs, in two reads.
 struct JournalSummary {

@@ -84,7 +84,8 @@ void LogCore::CompactObjects() {
   std::unordered_set<uint64_t> uids;
   for (const StepRow& row : steps_) uids.insert(row.header.uid);
   // Only a saving: the old file stays good.
-  (void)objects_.Compact(CollectIdentities({frame_->steps(), frame_->redo()}), uids);
+  BestEffort("compact the table of objects",
+             objects_.Compact(CollectIdentities({frame_->steps(), frame_->redo()}), uids));
 }
 
 // One rename makes a step's folder disappear; the deletion of its files can take its time.

@@ -63,8 +63,9 @@ class LogCore {
     StepGate::Pass pass;
     StepWriter* writer = nullptr;
   };
-  // Enters the open step, opening an ambient one if there is none.
-  Result<OpenedStep> EnterStep(StepGate::Way way);
+  // Enters the open step, opening an ambient one if there is none. While a restore fills its step, the world waits here. kDenied: the
+  // restore's step is over. kBusy: the restore would wait for itself.
+  Result<OpenedStep> EnterStep(StepGate::Way way, Entrant entrant) EXCLUDES(lifecycle_);
   bool Ignores(std::string_view path, uint32_t mode) const;
   // Are the only names that this object has left those that steps keep of it?
   bool IsFrozen(StepWriter& writer, const OpenObject& object);
@@ -97,8 +98,8 @@ class LogCore {
   Result<RewindReport> Redo(uint32_t count, Force force) EXCLUDES(lifecycle_);
   Result<RewindReport> PlanRedo(uint32_t count) EXCLUDES(lifecycle_);
   uint32_t RedoDepth() EXCLUDES(lifecycle_);
-  Result<RewindReport> Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
-                               Force force) EXCLUDES(lifecycle_);
+  Result<RewindReport> Restore(StepId step, std::span<const std::string> paths, Force force)
+      EXCLUDES(lifecycle_);
   Result<RewindReport> PlanRestore(StepId step, std::span<const std::string> paths)
       EXCLUDES(lifecycle_);
   Status NoteExternalModification(std::span<const std::string> paths) EXCLUDES(lifecycle_);
@@ -118,6 +119,7 @@ class LogCore {
   Result<std::vector<StepId>> CloseLocked(std::span<const ObjectRef> live_writers)
       REQUIRES(lifecycle_);
   Status CloseAmbientLocked() REQUIRES(lifecycle_);
+  Status DenyLocked() REQUIRES(lifecycle_);
   // Takes the open step back, which was denied.
   Status AbortDenied() REQUIRES(lifecycle_);
   Status SettleOpenIntents(StepWriter& writer) REQUIRES(lifecycle_);
@@ -145,8 +147,13 @@ class LogCore {
   // kInvalid, kExists.
   Status CheckChosenId(StepId id) const REQUIRES(lifecycle_);
   void SetCurrent(std::unique_ptr<StepWriter> writer);
-  std::unique_ptr<StepWriter> TakeCurrent();
+  std::unique_ptr<StepWriter> TakeCurrent() REQUIRES(lifecycle_);
   StepWriter* current() const;
+  bool MayEnter(Entrant entrant) const;
+  // kBusy: this thread is the one that restores.
+  Status AwaitRestore() REQUIRES(lifecycle_);
+  // kBusy: the open step is a restore's, and nobody else's to end.
+  Status CheckMayEnd() const REQUIRES(lifecycle_);
   void WaitForNextTick(int64_t latest_ctime_ns) const;
 
   // --- rewinds.cc, travel.cc, recovery.cc
@@ -179,6 +186,10 @@ class LogCore {
   Status RunRewind(Source& source, Force force, const std::unordered_set<ObjectId>* keep,
                    RewindReport& report, StepRow& reversal) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
+  // What was under way in `folder` of wal/, with something on record to take back. nullopt: nothing had begun and it was dropped, or it
+  // cannot be read and was set aside, which the report of the recovery says. Any other error than damage is returned: it may pass.
+  Result<std::optional<Source>> OpenInterrupted(const char* folder) REQUIRES(lifecycle_);
+  Status SetInterruptedAside(const char* folder, std::string_view why) REQUIRES(lifecycle_);
   void NoteLeftBehind(const Conflict& conflict) REQUIRES(lifecycle_);
   Status EnsureSettled() REQUIRES(lifecycle_);
   // Everything that happened so far belongs to a closed step: the same for a plan as for the deed. kBusy: one is open.
@@ -194,6 +205,7 @@ class LogCore {
   // A shadow of what a writer has open. One that is too large makes that object unprotected, and nothing else.
   Status WatchWriter(const OpenObject& object) REQUIRES(lifecycle_);
   void TellUnprotected(const OpenObject& object, const Error& why) REQUIRES(lifecycle_);
+  // kNotFound: no journal that can be read has it.
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
   Result<RewindReport> Travel(Journey journey) REQUIRES(lifecycle_);
@@ -264,8 +276,10 @@ class LogCore {
   // Opens the step, whose id is the last of `report`.
   Result<RestorePlan> BeginRestore(StepId step, std::span<const std::string> paths, Force force,
                                    RewindReport& report) EXCLUDES(lifecycle_);
+  Status FillRestore(const RestorePlan& plan);
   // kDenied: it is not open any more, because a safeguard stopped it.
   Status EndRestore(StepId id) EXCLUDES(lifecycle_);
+  void LetOthersIn() REQUIRES(lifecycle_);
 
   // --- keeping_house.cc
   // What all that is kept may cost and does, for steps and redo together.
@@ -335,6 +349,11 @@ class LogCore {
 
   // The open step was denied and is to be taken back. Changes only under lifecycle_.
   std::atomic<bool> denied_{false};
+
+  // The thread whose restore has the open step to itself; none: everybody may enter it. Changes only under lifecycle_, and to a thread only
+  // while no step is open.
+  std::atomic<std::thread::id> restoring_{};
+  CondVar restored_;  // with lifecycle_
 
   Mutex events_mutex_;
   std::vector<std::function<void()>> events_ GUARDED_BY(events_mutex_);

@@ -37,35 +37,44 @@ Result<std::string> ReadGrowing(const char* what, Read read) {
   }
 }
 
-using Xattrs = std::vector<std::pair<std::string, std::string>>;
-
-Result<Xattrs> ReadXattrs(const OpenObject& object) {
-  // By descriptor where it can be: resolving a path costs more than the call itself.
-  ProcPath path(object.fd.get());
-  auto list = ReadGrowing("list xattrs", [&](char* out, size_t size) {
-    return object.readable ? ::flistxattr(object.fd.get(), out, size)
-                           : ::listxattr(path.c_str(), out, size);
+Result<std::string> ReadXattr(const ProcPath& path, const std::string& name) {
+  return ReadGrowing("read xattr", [&](char* out, size_t size) {
+    return ::getxattr(path.c_str(), name.c_str(), out, size);
   });
-  if (!list.ok()) {
-    if (list.error().sys_errno() == EOPNOTSUPP || list.error().sys_errno() == EPERM)
-      return Xattrs{};
-    return list.error();
-  }
-  Xattrs xattrs;
-  for (size_t at = 0; at < list->size();) {
-    std::string name(list->c_str() + at);
-    at += name.size() + 1;
-    auto value = ReadGrowing("read xattr", [&](char* out, size_t size) {
-      return ::getxattr(path.c_str(), name.c_str(), out, size);
-    });
-    if (!value.ok()) {
-      if (value.error().sys_errno() == ENODATA)
-        continue;  // went away in between, or only listed (btrfs properties)
-      return value.error().WithContext(name);
+}
+
+// The owner's bits for a moment.
+class OwnersBits {
+ public:
+  explicit OwnersBits(const OpenObject& object) : object_(object) {}
+  ~OwnersBits() { Lower(object_, lifted_); }
+  OwnersBits(const OwnersBits&) = delete;
+  OwnersBits& operator=(const OwnersBits&) = delete;
+
+  bool Lift(uint32_t bits) { return LiftMode(object_, bits, lifted_); }
+
+ private:
+  const OpenObject& object_;
+  Lifted lifted_;
+};
+
+Result<Xattrs> ReadXattrs(const OpenObject& object, Lifting lifting) {
+  TRY_ASSIGN(Xattrs xattrs, ListXattrs(object));
+  const ProcPath path(object.fd.get());
+  OwnersBits bits(object);
+  for (auto entry = xattrs.begin(); entry != xattrs.end();) {
+    auto value = ReadXattr(path, entry->first);
+    const bool closed = !value.ok() && value.error().sys_errno() == EACCES;
+    if (closed && lifting == Lifting::kYes && bits.Lift(S_IRUSR))
+      value = ReadXattr(path, entry->first);
+    if (!value.ok() && value.error().sys_errno() == ENODATA) {
+      entry = xattrs.erase(entry);  // went away in between, or only listed (btrfs properties)
+      continue;
     }
-    xattrs.emplace_back(std::move(name), std::move(value).value());
+    if (!value.ok()) return value.error().WithContext(entry->first);
+    entry->second = std::move(value).value();
+    ++entry;
   }
-  std::sort(xattrs.begin(), xattrs.end());
   return xattrs;
 }
 
@@ -96,27 +105,61 @@ Status ApplyOwner(const OpenObject& object, const FileStat& now, const Metadata&
   return Error::FromErrno(errno, "restore owner");
 }
 
+// Several things are to be done, and one that fails must not keep the others from being done.
+class Failures {
+ public:
+  void Add(Status status) {
+    if (status.ok()) return;
+    const Error& error = status.error();
+    if (first_.ok())
+      first_ = std::move(status);
+    else
+      first_ = Error(first_.error().code(),
+                     fmt::format("{}; {}", first_.error().message(), error.message()),
+                     first_.error().sys_errno());
+  }
+  Status Take() { return std::move(first_); }
+
+ private:
+  Status first_;
+};
+
+Status Done(int rc, const char* what, const std::string& name) {
+  return rc == 0 ? Ok() : Status(Error::FromErrno(errno, fmt::format("{} xattr {}", what, name)));
+}
+
+bool HasName(const Xattrs& xattrs, const std::string& name) {
+  return std::any_of(xattrs.begin(), xattrs.end(), [&](const auto& x) { return x.first == name; });
+}
+
 Status ApplyXattrs(const OpenObject& object, const Metadata& want) {
-  TRY_ASSIGN(Xattrs now, ReadXattrs(object));
+  TRY_ASSIGN(const Xattrs now, ReadXattrs(object, Lifting::kYes));
   if (now == want.xattrs) return Ok();
-  ProcPath path(object.fd.get());
+  const ProcPath path(object.fd.get());
+  OwnersBits bits(object);
+  // Which of them need the bits the kernel knows best, so it is asked first.
+  const auto change = [&](auto call) {
+    const int rc = call();
+    return rc != 0 && errno == EACCES && bits.Lift(S_IRUSR | S_IWUSR) ? call() : rc;
+  };
+  Failures failures;
   for (const auto& [name, value] : now) {
-    bool wanted = std::any_of(want.xattrs.begin(), want.xattrs.end(),
-                              [&](const auto& x) { return x.first == name; });
-    if (!wanted && ::removexattr(path.c_str(), name.c_str()) != 0 && errno != ENODATA) {
-      return Error::FromErrno(errno, fmt::format("remove xattr {}", name));
-    }
+    if (HasName(want.xattrs, name)) continue;
+    const int rc = change([&] { return ::removexattr(path.c_str(), name.c_str()); });
+    if (rc == 0 || errno != ENODATA) failures.Add(Done(rc, "remove", name));
   }
 #ifndef SANDGLASS_MUTANT_skip_xattr_restore
   for (const auto& entry : want.xattrs) {
     if (std::find(now.begin(), now.end(), entry) != now.end()) continue;
-    if (::setxattr(path.c_str(), entry.first.c_str(), entry.second.data(), entry.second.size(),
-                   0) != 0) {
-      return Error::FromErrno(errno, fmt::format("restore xattr {}", entry.first));
-    }
+    const auto& [name, value] = entry;
+    const auto set = [&] {
+      return ::setxattr(path.c_str(), entry.first.c_str(), entry.second.data(), entry.second.size(),
+                        0);
+    };
+    failures.Add(Done(change(set), "restore", name));
   }
 #endif
-  return Ok();
+  return failures.Take();
 }
 
 Status ApplyMode(const OpenObject& object, const Metadata& want) {
@@ -185,9 +228,26 @@ Metadata MetadataOf(const FileStat& stat) {
           .ctime_ns = stat.ctime_ns};
 }
 
-Result<Metadata> CaptureMetadata(const OpenObject& object) {
+Result<Xattrs> ListXattrs(const OpenObject& object) {
+  // By descriptor where it can be: resolving a path costs more than the call itself.
+  auto list = ReadGrowing("list xattrs", [&](char* out, size_t size) {
+    return object.readable ? ::flistxattr(object.fd.get(), out, size)
+                           : ::listxattr(ProcPath(object.fd.get()).c_str(), out, size);
+  });
+  Xattrs xattrs;
+  if (!list.ok()) {
+    if (list.error().sys_errno() == EOPNOTSUPP || list.error().sys_errno() == EPERM) return xattrs;
+    return list.error();
+  }
+  for (size_t at = 0; at < list->size(); at += xattrs.back().first.size() + 1)
+    xattrs.emplace_back(list->c_str() + at, "");
+  std::sort(xattrs.begin(), xattrs.end());
+  return xattrs;
+}
+
+Result<Metadata> CaptureMetadata(const OpenObject& object, Lifting lifting) {
   Metadata meta = MetadataOf(object.stat);
-  TRY_ASSIGN(meta.xattrs, ReadXattrs(object));
+  TRY_ASSIGN(meta.xattrs, ReadXattrs(object, lifting));
   TRY_ASSIGN(meta.flags, FlagsOf(object));
   if (object.stat.IsSymlink()) {
     TRY_ASSIGN(meta.symlink_target, ReadTarget(object));
@@ -197,12 +257,14 @@ Result<Metadata> CaptureMetadata(const OpenObject& object) {
 
 Status ApplyMetadata(const OpenObject& object, const Metadata& want) {
   TRY_ASSIGN(FileStat now, StatFd(object.fd.get()));
-  TRY(ApplyOwner(object, now, want));
-  TRY(ApplyXattrs(object, want));
-  TRY(ApplyMode(object, want));
+  Failures failures;
+  failures.Add(ApplyOwner(object, now, want));
+  failures.Add(ApplyXattrs(object, want));
+  failures.Add(ApplyMode(object, want));
   // Times before the flags: nothing about an immutable file can be changed any more.
-  TRY(ApplyMtime(object, want.mtime_ns));
-  return ApplyFlags(object, want);
+  failures.Add(ApplyMtime(object, want.mtime_ns));
+  failures.Add(ApplyFlags(object, want));
+  return failures.Take();
 }
 
 namespace {
@@ -216,6 +278,28 @@ bool InGroup(gid_t gid) {
 }
 
 }  // namespace
+
+bool LiftMode(const OpenObject& object, uint32_t bits, Lifted& lifted) {
+  const auto stat = StatFd(object.fd.get());
+  if (!stat.ok() || stat->IsSymlink() || (stat->mode & bits) == bits) return false;
+  // Whoever is not in the group loses the set-group bit by any chmod, and could not put it back.
+  if (::geteuid() != 0 && (stat->mode & S_ISGID) != 0 && !InGroup(stat->gid)) return false;
+  const uint32_t mode = stat->mode & 07777;
+  if (::chmod(ProcPath(object.fd.get()).c_str(), mode | bits) != 0) return false;  // not ours
+  if (!lifted.mode) lifted.mode = mode;
+  return true;
+}
+
+bool Lift(const OpenObject& object, uint32_t bits, Lifted& lifted) {
+  const uint32_t flags = ClearBlockingFlags(object);
+  lifted.flags |= flags;
+  return LiftMode(object, bits, lifted) || flags != 0;
+}
+
+void Lower(const OpenObject& object, const Lifted& lifted) {
+  if (lifted.mode) ::chmod(ProcPath(object.fd.get()).c_str(), *lifted.mode);
+  if (lifted.flags != 0) SetFlags(object, lifted.flags);
+}
 
 bool CanRestore(const Metadata& meta, std::string* why) {
   if (::geteuid() == 0) return true;
@@ -253,9 +337,6 @@ Status ApplyMtime(const OpenObject& object, int64_t mtime_ns) {
   return Error::FromErrno(errno, "restore modification time");
 }
 
-bool LosesCapabilities(const Metadata& meta) {
-  return std::any_of(meta.xattrs.begin(), meta.xattrs.end(),
-                     [](const auto& entry) { return entry.first == "security.capability"; });
-}
+bool LosesCapabilities(const Xattrs& xattrs) { return HasName(xattrs, "security.capability"); }
 
 }  // namespace sandglass::undo

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "undo/object.h"
 
 namespace sandglass::undo {
+
+using Xattrs = std::vector<std::pair<std::string, std::string>>;  // sorted by name
 
 struct Metadata {
   uint32_t mode = 0;
@@ -26,15 +29,21 @@ struct Metadata {
   static constexpr int64_t kSeenBefore = INT64_MIN;
   uint32_t flags =
       0;  // FS_IOC_GETFLAGS, only the bits that can be set; 0 where the file system has none
-  std::vector<std::pair<std::string, std::string>> xattrs;  // sorted by name
+  Xattrs xattrs;
   std::string symlink_target;
 };
 
 // What a stat tells: no xattrs, flags or link target.
 Metadata MetadataOf(const FileStat& stat);
 
+// The bits of its owner that an object lacks keep an ordinary user's own xattrs (user.*) from being read, although chmod and unlink are
+// allowed. kYes: they are given for a moment; the mode should be on record before, for a crash in between.
+enum class Lifting : uint8_t { kNo, kYes };
+
 // kNoSpace etc. never; kIo and kDenied when something about the object cannot be read, so that undo would not be exact.
-Result<Metadata> CaptureMetadata(const OpenObject& object);
+Result<Metadata> CaptureMetadata(const OpenObject& object, Lifting lifting = Lifting::kYes);
+// Names only, with empty values: for whoever asks what there is.
+Result<Xattrs> ListXattrs(const OpenObject& object);
 
 // The flags that a caller may set and that stop changes: they are cleared before a restore and set again last.
 inline constexpr uint32_t kBlockingFlags = 0x10 /*FS_IMMUTABLE_FL*/ | 0x20 /*FS_APPEND_FL*/;
@@ -45,8 +54,20 @@ Status WriteFlags(int fd, uint32_t flags);
 uint32_t ClearBlockingFlags(const OpenObject& object);
 void SetFlags(const OpenObject& object, uint32_t more);
 
+// What was taken off an object so that it could be worked on.
+struct Lifted {
+  std::optional<uint32_t> mode;
+  uint32_t flags = 0;
+};
+// Gives the owner those of `bits` that are missing; `lifted` has the mode from before the first time. False: nothing was done, because none
+// is missing, or the object is not ours, or its mode could not be put back.
+bool LiftMode(const OpenObject& object, uint32_t bits, Lifted& lifted);
+// The same, and blocking flags off.
+bool Lift(const OpenObject& object, uint32_t bits, Lifted& lifted);
+void Lower(const OpenObject& object, const Lifted& lifted);
+
 // Makes `object` look as `want` says: owner, xattrs (extras removed), mode, flags, times. Does only what differs, so that an object
-// that is right already costs one stat and one listxattr.
+// that is right already costs one stat and one listxattr. Goes on past what fails, and the error tells of all of it.
 Status ApplyMetadata(const OpenObject& object, const Metadata& want);
 
 Status ApplyMtime(const OpenObject& object, int64_t mtime_ns);
@@ -55,6 +76,6 @@ Status ApplyMtime(const OpenObject& object, int64_t mtime_ns);
 bool CanRestore(const Metadata& meta, std::string* why);
 
 // Only capabilities are dropped by the kernel when a file's content changes and need a privilege to put back.
-bool LosesCapabilities(const Metadata& meta);
+bool LosesCapabilities(const Xattrs& xattrs);
 
 }  // namespace sandglass::undo

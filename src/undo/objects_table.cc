@@ -92,8 +92,19 @@ Status ObjectsTable::Flush() {
   return AppendLocked();
 }
 
+// What Compact() left in the file's place.
+Status ObjectsTable::OpenLocked() {
+  TRY_ASSIGN(Fd file, OpenStoreFile(store_.get(), kFileName, O_RDWR));
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) return Error::FromErrno(errno, "stat object table");
+  file_bytes_ = static_cast<uint64_t>(info.st_size) / kObjectEntryBytes * kObjectEntryBytes;
+  file_ = std::move(file);
+  return Ok();
+}
+
 Status ObjectsTable::AppendLocked() {
   if (pending_.empty()) return Ok();
+  if (!file_.valid()) TRY(OpenLocked());
   TRY(PWriteFully(file_.get(), AsBytes(pending_), static_cast<off_t>(file_bytes_)));
   if (sync_ == FileSync::kPower && ::fdatasync(file_.get()) != 0)
     return Error::FromErrno(errno, "sync object table");
@@ -124,8 +135,9 @@ Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live,
                 [&](const auto& entry) { return !reachable.contains(entry.first); });
   std::erase_if(content_.adopted, [&](uint64_t uid) { return !steps.contains(uid); });
   const std::string content = EncodeObjects(content_);
+  // Also on error this may be a file without a name by now, and what is put into that is lost: the next write opens what is there then.
+  file_.Reset();
   TRY(ReplaceFileAt(store_.get(), kFileName, content, sync_));
-  TRY_ASSIGN(file_, OpenStoreFile(store_.get(), kFileName, O_RDWR));
   file_bytes_ = compacted_bytes_ = content.size();
   pending_.clear();
   return Ok();

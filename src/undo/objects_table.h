@@ -48,10 +48,11 @@ class ObjectsTable {
 
  private:
   Status ReadEntries(int file);
+  Status OpenLocked() REQUIRES(mutex_);
   Status AppendLocked() REQUIRES(mutex_);
 
   Fd store_;
-  Fd file_;
+  Fd file_;  // none after a Compact(), until something is written
   FileSync sync_ = FileSync::kNone;
   mutable Mutex mutex_;
   ObjectsContent content_ GUARDED_BY(mutex_);

@@ -27,6 +27,7 @@ struct PackIndex {
 class PackReader {
  public:
   static Result<PackReader> Open(Fd file);
+  uint64_t raw_bytes() const { return index_.raw_bytes; }
   // kCorrupt: beyond the end, or a chunk does not decompress.
   Result<Bytes> Read(uint64_t offset, uint64_t length);
 

@@ -499,8 +499,9 @@ Result<PastState> PastReader::Find(const std::string& path, ContentLimit limit) 
   if (source) {
     if (here) state.source = fate.end.path;
     if (fate.object == kNoObject) fate.object = source->id;
-    TRY_ASSIGN(state.meta, CaptureMetadata(*source));
+    TRY_ASSIGN(state.meta, CaptureMetadata(*source, Lifting::kNo));  // a reader changes nothing
     if (limit && S_ISREG(state.meta.mode)) {
+      if (!source->readable) return Error(Code::kDenied, fmt::format("{} cannot be read", path));
       TRY_ASSIGN(state.content, ReadWhole(source->fd.get(), *limit));
     }
   }

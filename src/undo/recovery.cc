@@ -34,6 +34,44 @@ void CountCosts(const StepView& view, int step_dir, CloseRecord& close) {
   });
 }
 
+// Is there nothing of that name, or an empty folder, which goes? In doubt there is.
+bool IsMissingOrEmpty(int dir, const char* name) {
+  return ::unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+// Every preimage has a record before it, so a folder with a preimage belongs to a step that had begun.
+bool KeepsNothing(int step_dir) {
+  const auto kept = {"anchors", "blobs", "pack", "packz"};
+  return std::all_of(kept.begin(), kept.end(),
+                     [&](const char* name) { return IsMissingOrEmpty(step_dir, name); });
+}
+
+bool AllZero(ByteView bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
+}
+
+// Was its writer killed before the header was whole? Room for the first records is there before the header is, and empty then.
+Result<bool> IsUnbegun(int step_dir) {
+  const auto journal = OpenStoreFile(step_dir, "journal", O_RDONLY);
+  if (!journal.ok() && journal.error().code() == Code::kNotFound) return true;
+  if (!journal.ok()) return journal.error();
+  TRY_ASSIGN(const FileStat stat, StatFd(journal->get()));
+  const bool has_header = stat.size >= kJournalHeaderBytes;
+  Bytes bytes(64 << 10);
+  for (uint64_t at = has_header ? kJournalHeaderBytes : 0; at < stat.size; at += bytes.size()) {
+    TRY_ASSIGN(const size_t got, PReadFully(journal->get(), bytes, static_cast<off_t>(at)));
+    if (!AllZero(ByteView(bytes).first(got))) return false;
+  }
+  return true;
+}
+
+// Was its writer killed before anything could happen? `view` is what could be read of it, and has no records.
+Result<bool> NothingHappened(int step_dir, const Result<StepView>& view) {
+  if (!KeepsNothing(step_dir)) return false;
+  if (view.ok()) return view->journal().damaged() == 0;
+  return IsUnbegun(step_dir);
+}
+
 }  // namespace
 
 Status LogCore::Recover() {
@@ -44,7 +82,8 @@ Status LogCore::Recover() {
   TRY(RecoverStep());
   TRY(ResumeTravel());
   for (const StepRow& row : steps_) {
-    if (auto dir = OpenSubdir(frame_->steps(), row.folder.c_str()); dir.ok()) TidyPack(dir->get());
+    if (auto dir = OpenSubdir(frame_->steps(), row.folder.c_str()); dir.ok())
+      BestEffort("tidy a pack", TidyPack(dir->get(), file_sync()));
   }
   return Ok();
 }
@@ -61,10 +100,8 @@ Status LogCore::FinishPromotions() {
   const std::vector<StepRow> redo_before = redo_, steps_before = steps_;
   TRY(DropReversed(steps_, redo_before, frame_->steps()));
   TRY(DropReversed(redo_, steps_before, frame_->redo()));
-  auto dir = OpenSubdir(frame_->wal(), kInProgress);
-  if (!dir.ok()) return Ok();
-  auto view = JournalView::Open(dir->get(), "journal");
-  if (view.ok() && IsReversedBy(redo_, view->header().uid))
+  TRY_ASSIGN(const auto view, FindJournal(frame_->wal(), kInProgress));
+  if (view && IsReversedBy(redo_, view->header().uid))
     TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
   return Ok();
 }
@@ -95,16 +132,48 @@ void LogCore::NoteLeftBehind(const Conflict& conflict) {
     recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
 }
 
+Result<std::optional<LogCore::Source>> LogCore::OpenInterrupted(const char* folder) {
+  using Nothing = std::optional<Source>;
+  auto dir = OpenSubdir(frame_->wal(), folder);
+  auto view = dir.ok() ? StepView::Open(dir->get()) : Result<StepView>(dir.error());
+  if (!view.ok() && !IsDamage(view.error())) return view.error();
+  if (view.ok() && view->journal().size() > 0) {
+    return Nothing(
+        Source{.files = std::make_unique<StepFiles>(std::move(*dir)), .view = std::move(*view)});
+  }
+  auto nothing = dir.ok() ? NothingHappened(dir->get(), view) : Result<bool>(false);
+  if (!nothing.ok() && !IsDamage(nothing.error())) return nothing.error();
+  if (nothing.ok() && *nothing)
+    TRY(DropFolder(frame_->wal(), folder, nullptr));
+  else
+    TRY(SetInterruptedAside(folder,
+                            view.ok() ? "its records are missing" : view.error().message()));
+  return Nothing();
+}
+
+// It holds the only copies of what was overwritten and removed. Nobody can put them back without the journal, but people can look.
+Status LogCore::SetInterruptedAside(const char* folder, std::string_view why) {
+  TRY_ASSIGN(const std::string name, frame_->SetAside(frame_->wal(), folder));
+  std::string text = fmt::format(
+      "what was interrupted cannot be taken back ({}); what it kept was moved to damaged/{} in the "
+      "undo store",
+      why, name);
+  options_.log.Warn("set aside", {{"folder", folder}, {"why", text}});
+  if (!recovering_) return Error(Code::kCorrupt, std::move(text));
+  recovery_.rewind.conflicts.push_back({ConflictKind::kCorrupt, "", std::move(text)});
+  return Ok();
+}
+
 Status LogCore::RecoverStep() {
   if (!NameExists(frame_->wal(), kInProgress)) {
     ::unlinkat(frame_->wal(), kKeepFile, 0);
     return Ok();
   }
   TRY(AdoptLateShadows());
-  auto source = Source::Open(frame_->wal(), kInProgress);
-  if (!source.ok() || source->view.journal().size() == 0) {  // killed before the first change
+  TRY_ASSIGN(auto source, OpenInterrupted(kInProgress));
+  if (!source) {
     ::unlinkat(frame_->wal(), kKeepFile, 0);
-    return DropFolder(frame_->wal(), kInProgress, nullptr);
+    return Ok();
   }
   const StepView& view = source->view;
   recovery_.recovered = true;
@@ -141,13 +210,15 @@ Status LogCore::RecoverStep() {
 // What processes wrote unseen in the interrupted step, or nobody would take back: no operation has adopted these shadows, so nothing else
 // about their objects is on record since they were taken, and their place is behind all other records.
 Status LogCore::AdoptLateShadows() {
+  if (shadows_.All().empty()) return Ok();
   auto dir = OpenSubdir(frame_->wal(), kInProgress);
-  if (!dir.ok() || shadows_.All().empty()) return Ok();
+  if (!dir.ok()) return IsDamage(dir.error()) ? Ok() : Status(dir.error());
   std::unordered_set<ObjectId> adopted;
   uint32_t next_blob = 0;
   {
     auto view = StepView::Open(dir->get());
-    if (!view.ok()) return Ok();  // killed before it began
+    if (!view.ok())  // killed before it began, or set aside in a moment: the shadows stay
+      return IsDamage(view.error()) ? Ok() : Status(view.error());
     view->journal().ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
       if (content.whole && !view->IsDropped(content)) adopted.insert(content.object);
       // Also of what was dropped: its drop record counts for the number, whoever has it.

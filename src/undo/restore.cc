@@ -165,13 +165,17 @@ class Restorer {
     TRY(std::move(parent));
     auto now = OpenObjectAt(place_.identifier, dir_.get(), name_.c_str());
     if (!now.ok() && now.error().code() != Code::kNotFound) return now.error();
-    if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(*now) : Ok();
+    if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(path, *now) : Ok();
     Content content;
     if (S_ISREG(want.meta.mode)) {
+      // Before its content is asked for, which it may have to be read for. The metadata that it is about to get closes it again.
+      Lifted replaced;
+      if (now.ok() && CanBecome(*now, want))
+        TRY(Unlock(now->fd.get(), path, S_IRUSR | S_IWUSR, replaced));
       TRY_ASSIGN(content, contents_.Of(path));
     }
     if (now.ok() && !CanBecome(*now, want)) {
-      TRY(Remove(*now));
+      TRY(Remove(path, *now));
       TRY(Create(want));
     } else if (!now.ok()) {
       TRY(Create(want));
@@ -190,7 +194,34 @@ class Restorer {
     return applied;
   }
 
+  // What was opened goes back to what it was; a folder that is to become something else becomes that afterwards.
+  void LowerFolders() {
+    for (const auto& [path, lifted] : folders_) {
+      auto fd = OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW);
+      if (!fd.ok()) continue;  // it had to go
+      if (auto object = OpenObjectFd(place_.identifier, fd->get()); object.ok())
+        Lower(*object, lifted);
+    }
+    folders_.clear();
+  }
+
  private:
+  // Opens what keeps its owner out, as a rewind does. It is on record like any other change, should the restore fail.
+  Status Unlock(int fd, std::string_view path, uint32_t bits, Lifted& lifted) {
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, fd));
+    const bool permitted = ::geteuid() == 0 || (object.stat.mode & bits) == bits;
+    if (permitted && !object.stat.locked) return Ok();
+    TRY_ASSIGN(Ticket ticket, interceptor_.BeginMetadata({fd, path}));
+    Lift(object, permitted ? 0 : bits, lifted);
+    return ticket.Commit(Outcome::Done());
+  }
+  Status UnlockParent() {
+    Lifted lifted;
+    TRY(Unlock(dir_.get(), dir_path_, S_IRWXU, lifted));
+    if (lifted.mode || lifted.flags != 0) folders_.try_emplace(dir_path_, lifted);
+    return Ok();
+  }
+
   // By writing to it. What has other names must not change under those, unless it is the very object that was here then.
   static bool CanBecome(const OpenObject& now, const PastState& want) {
     if ((now.stat.mode & S_IFMT) != (want.meta.mode & S_IFMT) || now.stat.IsSymlink()) return false;
@@ -218,8 +249,11 @@ class Restorer {
     return Ok();
   }
 
-  Status Remove(const OpenObject& now) {
+  Status Remove(const std::string& path, const OpenObject& now) {
     const int flags = now.stat.IsDirectory() ? AT_REMOVEDIR : 0;
+    Lifted gone;
+    TRY(UnlockParent());
+    TRY(Unlock(now.fd.get(), path, 0, gone));
     Status removed = Do(interceptor_.BeginRemove(Here()),
                         [&] { return ::unlinkat(dir_.get(), name_.c_str(), flags); });
     if (!removed.ok() && removed.error().sys_errno() == ENOTEMPTY) {
@@ -230,6 +264,7 @@ class Restorer {
 
   Status Create(const PastState& want) {
     const uint32_t mode = want.meta.mode;
+    TRY(UnlockParent());
     return Do(interceptor_.BeginCreate(Here(), TypeOf(mode)), [&]() -> int {
       if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
       std::optional<FlagsOfFolder> flags;
@@ -260,6 +295,7 @@ class Restorer {
   const Contents& contents_;
   Fd dir_;
   std::string dir_path_, name_;
+  std::map<std::string, Lifted> folders_;
 };
 
 // `lost` is told which paths cannot become what they were.
@@ -350,6 +386,7 @@ Status Apply(Restorer& restorer, const Wanted& wanted) {
   for (const auto& [path, state] : wanted) {
     if (state.kind == PastState::Kind::kPresent) TRY(About(path, restorer.Make(path, state)));
   }
+  restorer.LowerFolders();
   for (auto it = wanted.rbegin(); it != wanted.rend(); ++it) {
     if (it->second.kind == PastState::Kind::kPresent && S_ISDIR(it->second.meta.mode)) {
       TRY(About(it->first, restorer.ApplyMeta(it->first, it->second.meta)));
@@ -454,7 +491,8 @@ Result<RewindReport> LogCore::PlanRestore(StepId step, std::span<const std::stri
   return report;
 }
 
-// All under one lock: what happened before is in a closed step, and nothing gets in between the look at it and the new step.
+// All under one lock: what happened before is in a closed step, and nothing gets in between the look at it and the new step. That takes the
+// restore's operations only, because a restore that fails aborts it, and an abort keeps nothing of what it takes back.
 Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const std::string> paths,
                                                    Force force, RewindReport& report) {
   LifecycleLock lock(*this);
@@ -470,13 +508,18 @@ Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const 
         report.conflicts);
   }
   if (plan.nothing_to_do()) return plan;
-  TRY_ASSIGN(StepId id, OpenLocked({.kind = StepKind::kApi,
-                                    .label = fmt::format("restore from before step {}", step.value),
-                                    .id = {}}));
-  report.steps.push_back(id);
+  restoring_ = std::this_thread::get_id();
+  auto id = OpenLocked({.kind = StepKind::kApi,
+                        .label = fmt::format("restore from before step {}", step.value),
+                        .id = {}});
+  if (!id.ok()) {
+    LetOthersIn();
+    return id.error();
+  }
+  report.steps.push_back(*id);
   auto dir = OpenSubdir(frame_->wal(), kInProgress);
   if (!dir.ok()) {
-    (void)AbortLocked();  // still empty
+    (void)DenyLocked();  // still empty
     return dir.error();
   }
   plan.step_dir = std::move(*dir);
@@ -492,17 +535,22 @@ Status LogCore::EndRestore(StepId id) {
   return Ok();
 }
 
-Result<RewindReport> LogCore::Restore(UndoLog& log, StepId step, std::span<const std::string> paths,
+Status LogCore::FillRestore(const RestorePlan& plan) {
+  Contents contents(plan.past, plan.step_dir.get());
+  TRY(contents.SetAside(plan.wanted));
+  Interceptor interceptor(*this, Entrant::kRestore);
+  Restorer restorer(*place_, interceptor, contents);
+  TRY(Apply(restorer, plan.wanted));
+  return contents.Clear();
+}
+
+Result<RewindReport> LogCore::Restore(StepId step, std::span<const std::string> paths,
                                       Force force) {
   RewindReport report;
   TRY_ASSIGN(RestorePlan plan, BeginRestore(step, paths, force, report));
   if (plan.nothing_to_do()) return report;
   const StepId id = report.steps.back();
-  Contents contents(plan.past, plan.step_dir.get());
-  Status applied = contents.SetAside(plan.wanted);
-  Restorer restorer(*place_, log.interceptor(), contents);
-  if (applied.ok()) applied = Apply(restorer, plan.wanted);
-  if (applied.ok()) applied = contents.Clear();
+  Status applied = FillRestore(plan);
   if (applied.ok()) applied = EndRestore(id);
   if (!applied.ok()) {
     // A denial took the step back already, and another one may be open by now.

@@ -123,29 +123,23 @@ Status Rewinder::LiftAbove(std::string_view dir) {
     FirstLook(object.id, object.stat);
     if ((object.stat.mode & 0700) == 0700) continue;
     if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(object, path, TouchReason::kNames));
-    Lift(object, path);
+    LiftFolder(object, path);
   }
   return Ok();
 }
 
-void Rewinder::Lift(const OpenObject& folder, std::string_view path) {
-  Note& note = notes_[path];
-  note.lifted_flags |= ClearBlockingFlags(folder);
-  const auto stat = StatFd(folder.fd.get());
-  if (!stat.ok() || (stat->mode & 0700) == 0700) return;
-  if (::chmod(ProcPath(folder.fd.get()).c_str(), (stat->mode & 07777) | 0700) != 0) return;
-  if (!note.lifted_mode) note.lifted_mode = stat->mode & 07777;
-  lifted_ = true;
+void Rewinder::LiftFolder(const OpenObject& folder, std::string_view path) {
+  Lifted& lifted = notes_[path].lifted;
+  Lift(folder, S_IRWXU, lifted);
+  if (lifted.mode) lifted_ = true;
 }
 
 void Rewinder::LowerAgain(const std::string& path, const Note& note) {
-  if (!note.lifted_mode && note.lifted_flags == 0) return;
+  if (!note.lifted.mode && note.lifted.flags == 0) return;
   auto fd = OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW);
   if (!fd.ok()) return;
-  if (note.lifted_mode) ::chmod(ProcPath(fd->get()).c_str(), *note.lifted_mode);
-  if (note.lifted_flags == 0) return;
   if (auto object = OpenObjectFd(place_.identifier, fd->get()); object.ok())
-    SetFlags(*object, note.lifted_flags);
+    Lower(*object, note.lifted);
 }
 
 Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::string& name) {
@@ -153,7 +147,7 @@ Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::
   if (!object.ok() && object.error().code() == Code::kDenied) {
     // A folder without search permission: ours, so lift it.
     lifted_ = true;
-    Lift(parent.object, parent.path);
+    LiftFolder(parent.object, parent.path);
     object = OpenObjectAt(place_.identifier, parent.object.fd.get(), name.c_str());
   }
   if (object.ok()) {
@@ -218,7 +212,7 @@ Status Rewinder::Undo(const MetaRecord& r, size_t index) {
   if (SkipsLink(r.meta.mode)) return Ok();
   if (r.names_only()) {
     notes_[r.path].look = LookLeftAlone(in_.view, r);
-    return Ok();
+    return LowerForgotten(r);
   }
   notes_[r.path].seen.reset();
   if (ComesLast(r)) {
@@ -230,6 +224,20 @@ Status Rewinder::Undo(const MetaRecord& r, size_t index) {
   if (!object) return Ok();
   notes_[r.path];
   return ApplyMeta(*object, r.path, r);
+}
+
+Status Rewinder::LowerForgotten(const MetaRecord& r) {
+  // Only a step that did not end can have left it so. Anything else that it looks like now is somebody's doing.
+  if (in_.signatures != Signatures::kOutdated || (r.meta.mode & S_IRUSR) != 0) return Ok();
+  auto fd = OpenBeneath(place_.root.get(), r.path, O_PATH | O_NOFOLLOW);
+  if (!fd.ok()) return Ok();
+  TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, fd->get()));
+  if (object.id != in_.objects.Current(r.object) || !MayChange(object) ||
+      object.stat.mode != (r.meta.mode | S_IRUSR))
+    return Ok();
+  if (in_.recorder != nullptr) TRY(in_.recorder->TouchMeta(object, r.path, TouchReason::kDirect));
+  Lower(object, {.mode = r.meta.mode & 07777});
+  return Ok();
 }
 
 Status Rewinder::ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r) {

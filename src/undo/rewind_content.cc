@@ -213,31 +213,36 @@ Status Rewinder::FillRange(int fd, const ContentRecord& r) {
 }
 
 Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
-  if (r.keeping == Keeping::kPack) {
-    TRY_ASSIGN(Bytes bytes, in_.files.ReadPack(r.where, r.length));
-    if (HashBytes64(bytes) != r.checksum)
-      return Error(Code::kCorrupt, "its kept bytes fail their checksum");
-    if (r.sparse && ::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
-    for (size_t at = 0; at < bytes.size();) {
-      const size_t size = r.sparse ? std::min(kHoleBytes, bytes.size() - at) : bytes.size();
-      ByteView block = ByteView(bytes).subspan(at, size);
-      const bool hole =
-          r.sparse && std::all_of(block.begin(), block.end(), [](uint8_t b) { return b == 0; });
-      if (!hole) TRY(PWriteFully(fd, block, static_cast<off_t>(at)));
-      at += size;
-    }
-  } else {
-    const auto blob = in_.files.OpenBlob({static_cast<uint32_t>(r.where)});
-    if (!blob.ok()) return Error(Code::kCorrupt, kKeptMissing);
-    if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
-    if (r.keeping == Keeping::kBlob || ::ioctl(fd, FICLONE, blob->get()) != 0) {
-      TRY_ASSIGN(uint64_t checksum, CopySparse(blob->get(), fd, r.file_size));
-      if (r.checksum != 0 && checksum != r.checksum)
-        return Error(Code::kCorrupt, "its kept bytes fail their checksum");
-    }
-  }
+  TRY(r.keeping == Keeping::kPack ? FillFromPack(fd, r) : FillFromBlob(fd, r));
   if (::ftruncate(fd, static_cast<off_t>(r.file_size)) != 0)
     return Error::FromErrno(errno, "restore size");
+  return Ok();
+}
+
+Status Rewinder::FillFromPack(int fd, const ContentRecord& r) {
+  TRY_ASSIGN(Bytes bytes, in_.files.ReadPack(r.where, r.length));
+  if (HashBytes64(bytes) != r.checksum)
+    return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+  if (r.sparse && ::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t size = r.sparse ? std::min(kHoleBytes, bytes.size() - at) : bytes.size();
+    ByteView block = ByteView(bytes).subspan(at, size);
+    const bool hole =
+        r.sparse && std::all_of(block.begin(), block.end(), [](uint8_t b) { return b == 0; });
+    if (!hole) TRY(PWriteFully(fd, block, static_cast<off_t>(at)));
+    at += size;
+  }
+  return Ok();
+}
+
+// All of the blob is checked before the first byte of the file goes: a damaged copy is no reason to lose what is there.
+Status Rewinder::FillFromBlob(int fd, const ContentRecord& r) {
+  const auto blob = in_.files.OpenBlob({static_cast<uint32_t>(r.where)});
+  if (!blob.ok()) return Error(Code::kCorrupt, kKeptMissing);
+  TRY(CheckBlob(blob->get(), r));
+  if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
+  if (r.keeping == Keeping::kClone && ::ioctl(fd, FICLONE, blob->get()) == 0) return Ok();
+  TRY(CopySparse(blob->get(), fd, r.file_size));
   return Ok();
 }
 

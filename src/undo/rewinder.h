@@ -43,8 +43,7 @@ class Rewinder {
     std::optional<FileStat>
         seen;  // as it looked when it came back, unless something was done to it since
     std::optional<size_t> deferred_meta;
-    std::optional<uint32_t> lifted_mode;  // to be put back if no metadata is on record
-    uint32_t lifted_flags = 0;            // so are these
+    Lifted lifted;  // to be put back if no metadata is on record
   };
 
   Status UndoRecord(const Record& record);
@@ -118,6 +117,8 @@ class Rewinder {
                             const std::string& path);
   Status RecordContentChange(const OpenObject& object, const ContentRecord& r);
   Status FillWhole(int fd, const ContentRecord& r);
+  Status FillFromPack(int fd, const ContentRecord& r);
+  Status FillFromBlob(int fd, const ContentRecord& r);
   Status FillRange(int fd, const ContentRecord& r);
   Result<Fd> OpenForWriting(const OpenObject& object, const std::string& path, Parent& parent,
                             const std::string& name);
@@ -126,8 +127,11 @@ class Rewinder {
   Status NoteSignatures();
   Status CheckReturned(const std::string& path, const Note& note, const FileStat& stat);
 
+  // A file that its owner may not read is open to them for a moment while its xattrs are recorded. Killed right then, the record that only
+  // tells how it looked has the mode.
+  Status LowerForgotten(const MetaRecord& r);
   // Opens a folder to us for the time of the rewind. What it was is noted, and put back by the end.
-  void Lift(const OpenObject& folder, std::string_view path);
+  void LiftFolder(const OpenObject& folder, std::string_view path);
   void LowerAgain(const std::string& path, const Note& note);
   Status LiftAbove(std::string_view dir);
   Result<Parent*> OpenParent(std::string_view dir, ObjectId expected, int slot = 0);
@@ -171,7 +175,7 @@ template <class Op>
 int Rewinder::Attempt(Parent& parent, const OpenObject* object, Op op) {
   if (op() == 0) return 0;
   if (errno != EACCES && errno != EPERM) return errno;
-  Lift(parent.object, parent.path);
+  LiftFolder(parent.object, parent.path);
   if (object != nullptr) ClearBlockingFlags(*object);
   return op() == 0 ? 0 : errno;
 }

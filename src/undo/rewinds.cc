@@ -106,22 +106,21 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
 
 // Undoes wal/rewind, whether it failed just now or was killed earlier.
 Status LogCore::TakeBackReversal() {
-  TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kRewind));
-  auto view = StepView::Open(dir.get());
-  if (!view.ok())
-    return frame_->Discard(frame_->wal(), kRewind);  // killed before its journal began
-  auto origin = FindByUid(view->header().reverses_uid);
+  TRY_ASSIGN(const auto reversal, OpenInterrupted(kRewind));
+  if (!reversal) return Ok();
+  const StepView& view = reversal->view;
+  auto origin = FindByUid(view.header().reverses_uid);
   if (!origin.ok()) {
     // What it took back is gone already: it was complete and only its own folder was left.
-    if (view->journal().Close().ok()) return frame_->Discard(frame_->wal(), kRewind);
+    if (origin.error().code() == Code::kNotFound && view.journal().Close().ok())
+      return frame_->Discard(frame_->wal(), kRewind);
     return origin.error();
   }
-  StepFiles files(std::move(dir));
   RewindReport report;
   TRY(Rewind({.place = *place_,
               .objects = objects_,
-              .view = *view,
-              .files = files,
+              .view = view,
+              .files = *reversal->files,
               .recorder = nullptr,
               .origin = origin->get(),
               .force = Force::kYes},
@@ -132,18 +131,14 @@ Status LogCore::TakeBackReversal() {
 }
 
 Result<std::unique_ptr<StepFiles>> LogCore::FindByUid(uint64_t uid) {
-  const auto matches = [&](int dir) {
-    auto view = JournalView::Open(dir, "journal");
-    return view.ok() && view->header().uid == uid;
-  };
-  if (auto dir = OpenSubdir(frame_->wal(), kInProgress); dir.ok() && matches(dir->get())) {
-    return std::make_unique<StepFiles>(std::move(*dir));
-  }
-  for (int folder : {frame_->steps(), frame_->redo()}) {
-    for (const std::string& name : ListNames(folder)) {
-      auto dir = OpenSubdir(folder, name.c_str());
-      if (dir.ok() && matches(dir->get())) return std::make_unique<StepFiles>(std::move(*dir));
-    }
+  std::vector<std::pair<int, std::string>> folders = {{frame_->wal(), kInProgress}};
+  for (int parent : {frame_->steps(), frame_->redo()})
+    for (std::string& name : ListNames(parent)) folders.emplace_back(parent, std::move(name));
+  for (const auto& [parent, name] : folders) {
+    TRY_ASSIGN(const auto view, FindJournal(parent, name.c_str()));
+    if (!view || view->header().uid != uid) continue;
+    TRY_ASSIGN(Fd dir, OpenSubdir(parent, name.c_str()));
+    return std::make_unique<StepFiles>(std::move(dir));
   }
   return Error(Code::kNotFound, "the step that an interrupted rewind was taking back is missing");
 }
@@ -209,6 +204,7 @@ Status LogCore::EnsureSettled() {
 Result<RewindReport> LogCore::AbortStep() {
   LifecycleLock lock(*this);
   if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
+  TRY(CheckMayEnd());
   return AbortLocked();
 }
 

@@ -14,6 +14,17 @@
 namespace sandglass::undo {
 namespace {
 
+// kNotRestorable: it has something that only root could give to its successor.
+Status CheckCanBeMadeAnew(const OpenObject& object, std::string_view path) {
+  if (::geteuid() == 0) return Ok();
+  Metadata meta = MetadataOf(object.stat);
+  TRY_ASSIGN(meta.xattrs, ListXattrs(object));
+  std::string why;
+  if (CanRestore(meta, &why)) return Ok();
+  return Error(Code::kNotRestorable,
+               fmt::format("{} could not be made anew as it was: {}", path, why));
+}
+
 // May this process set the times of such an object to something else than now?
 bool MaySetTimes(const FileStat& stat) { return ::geteuid() == 0 || stat.uid == ::geteuid(); }
 
@@ -24,11 +35,7 @@ Result<Keep> StepWriter::KeepObject(const OpenObject& object, int dir_fd, const 
   if (IsBorn(object.id)) return Keep{};
   if (object.stat.IsDirectory()) {
     TRY(TouchMeta(object, path, TouchReason::kNames));
-    std::string why;
-    if (!CanRestore(Metadata{.uid = object.stat.uid, .gid = object.stat.gid}, &why)) {
-      return Error(Code::kNotRestorable,
-                   fmt::format("{} could not be made anew as it was: {}", path, why));
-    }
+    TRY(CheckCanBeMadeAnew(object, path));
     return Keep{.kept = Kept::kDirectory};
   }
   return KeepNonDirectory(object, dir_fd, name, path, by);
@@ -56,6 +63,7 @@ Result<Keep> StepWriter::KeepNonDirectory(const OpenObject& object, int dir_fd, 
   if (by == KeepBy::kRename) return Anchored(object, slot, true);
   TRY_ASSIGN(int anchors, files_.Anchors());
   if (::linkat(dir_fd, name, anchors, AnchorName(slot).c_str(), 0) == 0) {
+    files_.NoteAnchored(slot);
     ++place_.stats.anchor_link;
     return Anchored(object, slot, false);
   }
@@ -87,12 +95,7 @@ Result<Keep> StepWriter::Anchored(const OpenObject& object, AnchorId slot, bool 
 }
 
 Status StepWriter::KeepAsContent(const OpenObject& object, std::string_view path) {
-  TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
-  std::string why;
-  if (!CanRestore(meta, &why)) {
-    return Error(Code::kNotRestorable,
-                 fmt::format("{} could not be made anew as it was: {}", path, why));
-  }
+  TRY(CheckCanBeMadeAnew(object, path));
   ++place_.stats.anchor_copy;
   TRY(TouchMeta(object, path, TouchReason::kContent));  // also of what has no content
   return TouchContent(object, path, ContentChange::TruncateTo(0), WriteVisibility::kUnseen);
@@ -138,7 +141,8 @@ Result<std::optional<StepWriter::Replacement>> StepWriter::TryReplaceInode(const
   if (IsWhole(object.id)) return Nothing();  // a shadow was adopted: there are writers
   TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
   std::string why;
-  if (!CanRestore(meta, &why) || LosesCapabilities(meta) || !TakeLease(object, LeaseKind::kAlone))
+  if (!CanRestore(meta, &why) || LosesCapabilities(meta.xattrs) ||
+      !TakeLease(object, LeaseKind::kAlone))
     return Nothing();
   TRY(TouchMeta(dir, at.dir, TouchReason::kNames));
   TRY_ASSIGN(AnchorId slot, files_.NewAnchor());
@@ -194,6 +198,7 @@ Result<OpenObject> StepWriter::MakeFreshInode(AnchorId slot, const Metadata& met
   TRY_ASSIGN(int anchors, files_.Anchors());
   const AnchorName name(slot);
   TRY_ASSIGN(const Fd made, OpenStoreFile(anchors, name.c_str(), O_RDWR | O_CREAT | O_EXCL));
+  files_.NoteAnchored(slot);
   TRY_ASSIGN(OpenObject fresh, OpenObjectAt(place_.identifier, anchors, name.c_str()));
   TRY(ApplyMetadata(fresh, meta));
   return fresh;

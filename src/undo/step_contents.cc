@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include "base/beneath.h"
 #include "base/hash.h"
@@ -36,7 +38,9 @@ Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
   if (!has_ranges && size <= kSmallFileBytes) return CaptureWhole(object, path, false);
   using Kind = ContentChange::Kind;
   if (change.kind == Kind::kRange && visibility == WriteVisibility::kAnnounced) {
-    return CaptureRange(object, path, change.offset, change.offset + change.length);
+    // A world may announce any length, and a sum that wrapped would keep nothing.
+    const uint64_t length = std::min(change.length, UINT64_MAX - change.offset);
+    return CaptureRange(object, path, change.offset, change.offset + length);
   }
   if (has_ranges)
     return CaptureRange(object, path, change.kind == Kind::kTruncate ? change.offset : 0, size);
@@ -49,16 +53,20 @@ Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
 
 Status StepWriter::LinkShadow(const Shadow& shadow, BlobId blob) {
   TRY_ASSIGN(int blobs, files_.Blobs());
-  return options_.shadows->LinkCopy(shadow, blobs, blob);
+  TRY(options_.shadows->LinkCopy(shadow, blobs, blob));
+  if (options_.durability == Durability::kProcess) return Ok();
+  // Nobody needed its bytes on disk before: a shadow need not survive a power cut, but a preimage has to.
+  TRY_ASSIGN(const Fd copy, files_.OpenBlob(blob));
+  if (::fdatasync(copy.get()) != 0) return Error::FromErrno(errno, "sync an adopted shadow");
+  return Ok();
 }
 
 Status StepWriter::AdoptShadow(ObjectId object, std::string_view path, Shadow shadow) {
   const BlobId blob = files_.NextBlob();
-  Status adopted = LinkShadow(shadow, blob);
-  if (adopted.ok()) {
-    adopted = Append(MetaRecord{
-        .object = object, .reason = TouchReason::kDirect, .path = path, .meta = shadow.meta});
-  }
+  // First a record, as everywhere: a step without any has nothing in its folder that recovery would have to think of.
+  Status adopted = Append(MetaRecord{
+      .object = object, .reason = TouchReason::kDirect, .path = path, .meta = shadow.meta});
+  if (adopted.ok()) adopted = LinkShadow(shadow, blob);
   if (adopted.ok()) adopted = Append(shadow.AsContent(object, path, blob));
   if (!adopted.ok()) {
     options_.shadows->PutBack(object, std::move(shadow));
@@ -113,8 +121,8 @@ Status StepWriter::CheckRestorable(const OpenObject& object, std::string_view pa
                  fmt::format("{} belongs to user {}, so undo could not restore its times", path,
                              object.stat.uid));
   }
-  TRY_ASSIGN(Metadata meta, CaptureMetadata(object));
-  if (!LosesCapabilities(meta)) return Ok();
+  TRY_ASSIGN(const Xattrs xattrs, ListXattrs(object));
+  if (!LosesCapabilities(xattrs)) return Ok();
   return Error(Code::kNotRestorable,
                fmt::format("{} has file capabilities, which undo could not restore", path));
 }

@@ -114,6 +114,11 @@ Result<AnchorId> StepFiles::NewAnchor() {
   return AnchorId{next_anchor_++};
 }
 
+void StepFiles::NoteAnchored(AnchorId anchor) {
+  MutexLock lock(mutex_);
+  unsynced_.insert(anchor.value / kAnchorsPerFolder);
+}
+
 Result<int> StepFiles::Blobs() {
   MutexLock lock(mutex_);
   if (!blobs_.valid()) {
@@ -165,9 +170,9 @@ Result<Bytes> StepFiles::ReadPack(uint64_t offset, uint64_t length) {
 Status StepFiles::OpenPackForReading() {
   for (int look = 0; look < 2; ++look) {
     auto file = OpenStoreFile(dir_.get(), "packz", O_RDONLY);
-    if (file.ok()) {
-      TRY_ASSIGN(PackReader reader, PackReader::Open(std::move(*file)));
-      compressed_ = std::make_unique<PackReader>(std::move(reader));
+    auto reader = file.ok() ? PackReader::Open(std::move(*file)) : Result<PackReader>(file.error());
+    if (reader.ok()) {
+      compressed_ = std::make_unique<PackReader>(std::move(*reader));
       return Ok();
     }
     auto raw = OpenStoreFile(dir_.get(), "pack", O_RDONLY);
@@ -175,6 +180,7 @@ Status StepFiles::OpenPackForReading() {
       pack_ = std::move(*raw);
       return Ok();
     }
+    if (reader.error().code() != Code::kNotFound) return reader.error();
   }
   return Error(Code::kCorrupt, "the pack is missing");
 }
@@ -185,13 +191,18 @@ Status StepFiles::Sync() {
   names_synced_ = true;
   if (pack_.valid() && ::fdatasync(pack_.get()) != 0) return Error::FromErrno(errno, "sync pack");
   if (blobs_.valid() && ::fsync(blobs_.get()) != 0) return Error::FromErrno(errno, "sync blobs");
+  return SyncAnchors();
+}
+
+// By what was noted and not by number: between taking a slot and using it a thread may be passed by any number of others.
+Status StepFiles::SyncAnchors() {
   if (!anchors_.valid()) return Ok();
   if (::fsync(anchors_.get()) != 0) return Error::FromErrno(errno, "sync anchors");
-  // Whoever is about to use a slot took it a moment ago: it lies in the newest folder or in the one before.
-  const uint32_t newest = next_anchor_ == 0 ? 0 : (next_anchor_ - 1) / kAnchorsPerFolder;
-  for (uint32_t folder = newest == 0 ? 0 : newest - 1; folder <= newest; ++folder) {
-    auto fd = OpenSubdir(anchors_.get(), AnchorFolder(folder).c_str());
-    if (fd.ok() && ::fsync(fd->get()) != 0) return Error::FromErrno(errno, "sync anchors");
+  while (!unsynced_.empty()) {
+    TRY_ASSIGN(const Fd folder,
+               OpenSubdir(anchors_.get(), AnchorFolder(*unsynced_.begin()).c_str()));
+    if (::fsync(folder.get()) != 0) return Error::FromErrno(errno, "sync anchors");
+    unsynced_.erase(unsynced_.begin());
   }
   return Ok();
 }
@@ -237,6 +248,53 @@ Result<bool> SameBytes(int a, int b, uint64_t size) {
   return true;
 }
 
+Status CheckBlob(int blob, const ContentRecord& record) {
+  TRY_ASSIGN(const FileStat stat, StatFd(blob));
+  if (stat.size != record.file_size)
+    return Error(Code::kCorrupt, "what was kept of it has another size");
+  if (record.checksum == 0) return Ok();
+  TRY_ASSIGN(const uint64_t checksum, ChecksumFile(blob, record.file_size));
+  if (checksum == record.checksum) return Ok();
+  return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+}
+
+namespace {
+
+// What the renames in the folder did survives a power cut before the raw pack, which it makes superfluous, is gone.
+Status DropRawPack(int step_dir, FileSync sync) {
+  if (sync == FileSync::kPower && ::fsync(step_dir) != 0)
+    return Error::FromErrno(errno, "sync the folder of a compressed pack");
+  ::unlinkat(step_dir, "pack", 0);
+  return Ok();
+}
+
+// Does the compressed pack hold all of the raw one? One that is shorter was itself cut off; otherwise, where they differ, the raw one is
+// believed: it is the older one and the more likely to have reached the disk. kCorrupt: the compressed one cannot be read.
+Result<bool> HoldsAllOf(PackReader& packz, int raw) {
+  TRY_ASSIGN(const FileStat stat, StatFd(raw));
+  if (stat.size > packz.raw_bytes()) return false;
+  for (uint64_t at = 0; at < packz.raw_bytes(); at += kPackChunkBytes) {
+    const uint64_t want = std::min<uint64_t>(kPackChunkBytes, packz.raw_bytes() - at);
+    TRY_ASSIGN(const Bytes held, packz.Read(at, want));
+    Bytes bytes(want);
+    TRY_ASSIGN(const size_t got, PReadFully(raw, bytes, static_cast<off_t>(at)));
+    if (std::memcmp(held.data(), bytes.data(), got) != 0) return false;
+  }
+  return true;
+}
+
+// Is `packz` of use beside the raw pack? An error: nobody can tell now.
+Result<bool> IsUsable(const Fd& packz, int raw) {
+  Fd own(::fcntl(packz.get(), F_DUPFD_CLOEXEC, 0));
+  if (!own.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
+  auto reader = PackReader::Open(std::move(own));
+  auto usable = reader.ok() ? HoldsAllOf(*reader, raw) : Result<bool>(reader.error());
+  if (!usable.ok() && usable.error().code() == Code::kCorrupt) return false;
+  return usable;
+}
+
+}  // namespace
+
 Status CompressPack(int step_dir, FileSync sync) {
   const auto raw = OpenStoreFile(step_dir, "pack", O_RDONLY);
   if (!raw.ok()) return raw.error().code() == Code::kNotFound ? Ok() : Status(raw.error());
@@ -244,8 +302,7 @@ Status CompressPack(int step_dir, FileSync sync) {
   if (::fstat(raw->get(), &info) != 0) return Error::FromErrno(errno, "stat pack");
   TRY_ASSIGN(const Fd out, OpenStoreFile(step_dir, "packz.tmp", O_RDWR | O_CREAT | O_TRUNC));
   Status written = WriteCompressedPack(raw->get(), static_cast<uint64_t>(info.st_size), out.get());
-  const bool durable = sync == FileSync::kPower;
-  if (written.ok() && durable && ::fdatasync(out.get()) != 0)
+  if (written.ok() && sync == FileSync::kPower && ::fdatasync(out.get()) != 0)
     written = Error::FromErrno(errno, "sync compressed pack");
   if (written.ok() && ::renameat(step_dir, "packz.tmp", step_dir, "packz") != 0) {
     written = Error::FromErrno(errno, "rename compressed pack");
@@ -254,15 +311,23 @@ Status CompressPack(int step_dir, FileSync sync) {
     ::unlinkat(step_dir, "packz.tmp", 0);
     return written;
   }
-  if (durable && ::fsync(step_dir) != 0)
-    return Error::FromErrno(errno, "sync the folder of a compressed pack");
-  ::unlinkat(step_dir, "pack", 0);
-  return Ok();
+  return DropRawPack(step_dir, sync);
 }
 
-void TidyPack(int step_dir) {
+Status TidyPack(int step_dir, FileSync sync) {
   ::unlinkat(step_dir, "packz.tmp", 0);
-  if (NameExists(step_dir, "packz")) ::unlinkat(step_dir, "pack", 0);
+  const auto packz = OpenStoreFile(step_dir, "packz", O_RDONLY);
+  const auto raw = OpenStoreFile(step_dir, "pack", O_RDONLY);
+  if (!packz.ok() || !raw.ok()) return Ok();  // one form, or damage that whoever reads it finds
+  TRY_ASSIGN(const bool usable, IsUsable(*packz, raw->get()));
+  if (!usable) {
+    ::unlinkat(step_dir, "packz", 0);
+    return Ok();
+  }
+  // Whoever wrote it may not have got as far, or not have been asked to.
+  if (sync == FileSync::kPower && ::fdatasync(packz->get()) != 0)
+    return Error::FromErrno(errno, "sync compressed pack");
+  return DropRawPack(step_dir, sync);
 }
 
 }  // namespace sandglass::undo

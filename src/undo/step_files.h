@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/bytes.h"
@@ -55,6 +56,8 @@ class StepFiles {
   Result<int> Blobs();
   // A free one whose folder exists.
   Result<AnchorId> NewAnchor();
+  // The slot has its name now, which the next Sync makes durable.
+  void NoteAnchored(AnchorId anchor);
   BlobId NextBlob() { return {next_blob_++}; }
   // To read. kCorrupt: what is there is no blob of ours.
   Result<Fd> OpenBlob(BlobId blob);
@@ -67,6 +70,7 @@ class StepFiles {
  private:
   Result<int> AnchorsLocked() REQUIRES(mutex_);
   Result<int> Pack() REQUIRES(mutex_);
+  Status SyncAnchors() REQUIRES(mutex_);
   Status OpenPackForReading() REQUIRES(mutex_);
 
   Fd dir_;
@@ -78,6 +82,7 @@ class StepFiles {
   std::atomic<uint64_t> pack_end_{0};
   bool names_synced_ GUARDED_BY(mutex_) = false;  // those of journal, pack, blobs and anchors
   uint32_t next_anchor_ GUARDED_BY(mutex_) = 0;
+  std::set<uint32_t> unsynced_ GUARDED_BY(mutex_);  // folders of anchors with new names
   std::atomic<uint32_t> next_blob_{0};
 };
 
@@ -91,10 +96,14 @@ Result<uint64_t> ChecksumFile(int fd, uint64_t size);
 // Do both files hold the same `size` bytes?
 Result<bool> SameBytes(int a, int b, uint64_t size);
 
+// What was kept as a file of its own is still that. A clone has no checksum: of it only the size can tell. kCorrupt.
+Status CheckBlob(int blob, const ContentRecord& record);
+
 // Compresses the pack of a closed step: writes `packz`, then removes `pack`. Killed in between, either one is whole;
 // with FileSync::kPower also after a power cut. Nothing to do is success.
 Status CompressPack(int step_dir, FileSync sync);
-// After a crash: both forms may exist, then the compressed one is complete.
-void TidyPack(int step_dir);
+// After a crash: both forms may exist. The raw one goes if the compressed one holds the same, which a power cut may have prevented
+// where nothing was synced, and the compressed one if it does not.
+Status TidyPack(int step_dir, FileSync sync);
 
 }  // namespace sandglass::undo

@@ -98,9 +98,12 @@ Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, To
     named = touch.named;
     known = touch.born || touch.meta || (named && names_only);
     mark = touch.meta && !touch.direct && reason == TouchReason::kDirect;
-    if (mark) touch.direct = true;
   }
-  if (mark) return Append(MarkRecord{.object = object.id, .path = path});
+  if (mark) {
+    TRY(Append(MarkRecord{.object = object.id, .path = path}));
+    NoteMeta(object.id, reason, false);
+    return Ok();
+  }
   if (known) return Ok();
 #ifdef SANDGLASS_MUTANT_skip_parent_times
   if (reason == TouchReason::kNames) return Ok();
@@ -112,6 +115,13 @@ Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, To
       NoteMeta(object.id, TouchReason::kDirect, false);
       return Ok();
     }
+  }
+  // Reading its xattrs may take the right to read it for a moment, so its mode is on record first.
+  if (!names_only && !named && object.stat.IsRegular() && !object.readable && !object.stat.locked) {
+    TRY(TouchMeta(object, path, TouchReason::kNames));
+    TRY(MakeDurable());
+    if (HasTouched(object.id)) return Ok();
+    named = true;
   }
   Metadata meta = MetadataOf(object.stat);
   if (!names_only) {
@@ -226,8 +236,12 @@ Status StepWriter::Settle(OpSeq seq, int sys_errno, ObjectId created) {
 }
 
 Status StepWriter::MarkUnprotected(std::string_view why) {
-  if (unprotected_.exchange(true)) return Ok();
-  return Append(UnprotectedRecord{.why = why});
+  if (unprotected_) return Ok();
+  // First the record: without it the step would pass for one that can be taken back, and nothing more be kept for it. Two of them, by
+  // two threads, say the same.
+  TRY(Append(UnprotectedRecord{.why = why}));
+  unprotected_ = true;
+  return Ok();
 }
 
 Status StepWriter::NoteAfter(ObjectId object, const FileStat& stat) {

@@ -134,7 +134,7 @@ class StepWriter {
     bool meta = false;    // all of it is
     bool direct = false;  // and that it changes itself
     bool whole = false;
-    uint16_t anchors = 0;
+    uint32_t anchors = 0;  // tmpfs and xfs allow more links than 16 bits count
     std::unique_ptr<Ranges> ranges;
   };
   struct Provisional {

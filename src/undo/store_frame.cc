@@ -156,10 +156,10 @@ Status StoreFrame::Discard(int parent_fd, const char* name) {
   return Error::FromErrno(why, fmt::format("discard {}", name));
 }
 
-Status StoreFrame::SetAside(int parent_fd, const char* name) {
+Result<std::string> StoreFrame::SetAside(int parent_fd, const char* name) {
   TRY_ASSIGN(Fd damaged, OpenOrMakeDir(store(), "damaged"));
   const std::string unique = fmt::format("{}-{:016x}", name, RandomId());
-  if (::renameat(parent_fd, name, damaged.get(), unique.c_str()) == 0) return Ok();
+  if (::renameat(parent_fd, name, damaged.get(), unique.c_str()) == 0) return unique;
   return Error::FromErrno(errno, fmt::format("set {} aside", name));
 }
 

@@ -50,8 +50,8 @@ class StoreFrame {
 
   // Moves a folder into trash/, from where it is deleted later. One rename.
   Status Discard(int parent_fd, const char* name);
-  // Moves a folder into damaged/, where it stays for people to look at.
-  Status SetAside(int parent_fd, const char* name);
+  // Moves a folder into damaged/, where it stays for people to look at, and says its name there.
+  Result<std::string> SetAside(int parent_fd, const char* name);
   // Deletes what is in trash/.
   Status EmptyTrash();
 

@@ -16,11 +16,6 @@
 namespace sandglass::undo {
 namespace {
 
-// Does the error speak of the step's own bytes? Anything else may be better next time.
-bool IsDamage(const Error& error) {
-  return error.code() == Code::kCorrupt || error.code() == Code::kVersion;
-}
-
 template <class T>
 void Append(std::vector<T> from, std::vector<T>& to) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));

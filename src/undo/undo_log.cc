@@ -108,6 +108,7 @@ void LogCore::SetCurrent(std::unique_ptr<StepWriter> writer) {
 
 std::unique_ptr<StepWriter> LogCore::TakeCurrent() {
   denied_ = false;
+  LetOthersIn();
   MutexLock lock(current_mutex_);
   return std::move(current_);
 }
@@ -118,11 +119,36 @@ std::optional<StepId> LogCore::OpenStepId() const {
   return current_->header().id;
 }
 
-Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way) {
+bool LogCore::MayEnter(Entrant entrant) const {
+  const std::thread::id restoring = restoring_;
+  return restoring ==
+         (entrant == Entrant::kRestore ? std::this_thread::get_id() : std::thread::id());
+}
+
+Status LogCore::AwaitRestore() {
+  while (restoring_.load() != std::thread::id()) {
+    if (restoring_.load() == std::this_thread::get_id())
+      return Error(Code::kBusy, "a restore is under way on this very thread");
+    restored_.Wait(lifecycle_);
+  }
+  return Ok();
+}
+
+Status LogCore::CheckMayEnd() const {
+  if (restoring_.load() == std::thread::id()) return Ok();
+  return Error(Code::kBusy, "a restore is under way; its step ends with it");
+}
+
+void LogCore::LetOthersIn() {
+  restoring_ = std::thread::id();
+  restored_.NotifyAll();
+}
+
+Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way, Entrant entrant) {
   while (true) {
     StepGate::Pass pass = gate_.Enter(way);
     StepWriter* writer = current();
-    if (writer != nullptr && !denied_) {
+    if (writer != nullptr && !denied_ && MayEnter(entrant)) {
       last_activity_ns_ = Now().ns;
       return OpenedStep{std::move(pass), writer};
     }
@@ -133,6 +159,9 @@ Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way) {
       TRY(AbortDenied());
       return RolledBack(id);
     }
+    if (entrant == Entrant::kRestore)
+      return Error(Code::kDenied, "the step of the restore was taken back while it restored");
+    TRY(AwaitRestore());
     if (current() == nullptr)
       TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
   }
@@ -213,6 +242,7 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
 Result<std::vector<StepId>> LogCore::CloseStep(std::span<const ObjectRef> live_writers) {
   LifecycleLock lock(*this);
   if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
+  TRY(CheckMayEnd());
   if (denied_) {
     const StepId id = current()->header().id;
     TRY(AbortDenied());
@@ -320,6 +350,8 @@ void LogCore::QueueEvent(std::function<void()> event) {
 }
 
 void LogCore::FireEvents() {
+  // An observer may write, and its write would wait for this thread's own restore: it hears of things when that is over.
+  if (restoring_.load() == std::this_thread::get_id()) return;
   std::vector<std::function<void()>> events;
   {
     MutexLock lock(events_mutex_);
@@ -500,7 +532,13 @@ bool LogCore::IsFrozen(StepWriter& writer, const OpenObject& object) {
 Status LogCore::Deny(StepId step) {
   LifecycleLock lock(*this);
   if (current() == nullptr || current()->header().id != step) return Ok();
+  return DenyLocked();
+}
+
+// What was denied keeps everybody out by itself, also where it cannot be taken back at once.
+Status LogCore::DenyLocked() {
   denied_ = true;
+  LetOthersIn();
   return AbortDenied();
 }
 
@@ -586,7 +624,7 @@ Result<RewindReport> UndoLog::PlanRedo(uint32_t count) const { return core_->Pla
 uint32_t UndoLog::redo_depth() const { return core_->RedoDepth(); }
 Result<RewindReport> UndoLog::Restore(StepId step, std::span<const std::string> paths,
                                       Force force) {
-  return core_->Restore(*this, step, paths, force);
+  return core_->Restore(step, paths, force);
 }
 Result<RewindReport> UndoLog::PlanRestore(StepId step, std::span<const std::string> paths) const {
   return core_->PlanRestore(step, paths);

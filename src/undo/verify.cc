@@ -61,14 +61,8 @@ std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
   }
   const auto blob = files.OpenBlob({static_cast<uint32_t>(r.where)});
   if (!blob.ok()) return damaged(kKeptMissing);
-  auto stat = StatFd(blob->get());
-  if (!stat.ok() || stat->size != r.file_size)
-    return damaged("what was kept of it has another size");
-  if (r.checksum == 0) return std::nullopt;
-  auto checksum = ChecksumFile(blob->get(), r.file_size);
-  if (!checksum.ok() || *checksum != r.checksum)
-    return damaged("its kept bytes fail their checksum");
-  return std::nullopt;
+  const Status whole = CheckBlob(blob->get(), r);
+  return whole.ok() ? std::nullopt : std::optional(damaged(whole.error().message()));
 }
 
 // The anchors that a step has, by listing their folders.
@@ -276,6 +270,18 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
   return conflicts;
 }
 
+bool HasHappened(IntentKind kind, ObjectId object, ObjectId now) {
+  switch (kind) {
+    case IntentKind::kCreate:
+      return now != kNoObject && (object == kNoObject || object == now);
+    case IntentKind::kRemove:
+      return now != object;
+    case IntentKind::kRename:
+      return now == object;
+  }
+  return false;
+}
+
 std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& view) {
   std::vector<OutcomeRecord> outcomes;
   Looker looker(place);
@@ -286,6 +292,7 @@ std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& 
   const auto judge = [&](OpSeq seq, bool happened, ObjectId created = kNoObject) {
     outcomes.push_back({.seq = seq, .sys_errno = happened ? 0 : ECANCELED, .object = created});
   };
+  using enum IntentKind;
   const auto open = [&](OpSeq seq) { return !view.Outcome(seq).known; };
   for (size_t i = 0; i < view.journal().size(); ++i) {
     auto record = view.journal().At(i);
@@ -293,11 +300,15 @@ std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& 
     if (const auto* create = std::get_if<CreateRecord>(&*record)) {
       if (!open(create->seq)) continue;
       const ObjectId now = has(create->at);
-      judge(create->seq, now != kNoObject, create->birth == Birth::kNew ? now : kNoObject);
+      const ObjectId linked = create->birth == Birth::kLink ? create->object : kNoObject;
+      judge(create->seq, HasHappened(kCreate, linked, now),
+            create->birth == Birth::kNew ? now : kNoObject);
     } else if (const auto* remove = std::get_if<RemoveRecord>(&*record)) {
-      if (open(remove->seq)) judge(remove->seq, has(remove->at) != remove->object);
+      if (open(remove->seq))
+        judge(remove->seq, HasHappened(kRemove, remove->object, has(remove->at)));
     } else if (const auto* rename = std::get_if<RenameRecord>(&*record)) {
-      if (open(rename->seq)) judge(rename->seq, has(rename->to) == rename->object);
+      if (open(rename->seq))
+        judge(rename->seq, HasHappened(kRename, rename->object, has(rename->to)));
     } else if (const auto* replace = std::get_if<ReplaceRecord>(&*record)) {
       if (open(replace->seq)) judge(replace->seq, has(replace->at) == replace->fresh_object);
     }

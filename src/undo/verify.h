@@ -56,6 +56,11 @@ std::optional<KeptLook> LookLeftAlone(const StepView& view, const MetaRecord& r)
 inline constexpr const char* kKeptMissing = "what was kept of it is missing from the store";
 inline constexpr const char* kKeptChanged = "what was kept of it has been changed in the store";
 
+// Whether an operation has happened whose outcome nobody told, by who has the name now (of a rename: the new name). `object` is who it is
+// about; kNoObject: it was to be born.
+enum class IntentKind : uint8_t { kCreate, kRemove, kRename };
+bool HasHappened(IntentKind kind, ObjectId object, ObjectId now);
+
 // Operations that were intended and never settled, settled by what is on disk.
 std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& view);
 

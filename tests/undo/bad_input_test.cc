@@ -4,8 +4,11 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -17,6 +20,17 @@
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
 #include "undo/place.h"
+
+namespace {
+// What the machine's own clock is set forth or back by, for what asks it and not an injected one: time stamps and the heartbeat.
+std::atomic<time_t> clock_is_off_by{0};
+}  // namespace
+
+extern "C" int clock_gettime(clockid_t clock, struct timespec* now) noexcept {
+  const auto result = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
+  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) now->tv_sec += clock_is_off_by;
+  return result;
+}
 
 namespace sandglass::undo {
 namespace {
@@ -368,6 +382,25 @@ TEST_F(UndoBadPlace, RecoveryWorksWithAClockThatWentBackwards) {
   clock.Advance(-1000h);
   OpenLog();
   EXPECT_TRUE(log().recovery().recovered);
+  ExpectTree(before);
+}
+
+// An earlier heartbeat would make what the step itself wrote before look like somebody's edit after the crash.
+TEST_F(UndoBadPlace, AClockThatIsSetBackWithinAStepDoesNotStopTheHeart) {
+  options_.heartbeat = 0ms;  // only records beat
+  test::SmallTree(workspace().project());
+  const TreeSnapshot before = Snapshot();
+  RunUntilDeath([&] {
+    OpenLog();
+    ASSERT_OK(log().OpenStep({}));
+    ChangeMuch(ops());
+    clock_is_off_by = -10;
+    EXPECT_OK(ops().WriteNew("late.txt", "by a clock that was set back"));
+    DieNow();
+  });
+  OpenLog();
+  EXPECT_TRUE(log().recovery().recovered);
+  EXPECT_THAT(Lines(log().recovery().rewind.conflicts), IsEmpty());
   ExpectTree(before);
 }
 

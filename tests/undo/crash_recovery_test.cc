@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,22 @@
 #include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+
+namespace {
+
+// Takes the place of the call in this program: it may be the last thing that a process does.
+bool& DiesAfterChmod() {
+  static bool dies = false;
+  return dies;
+}
+
+}  // namespace
+
+extern "C" int chmod(const char* path, mode_t mode) noexcept {
+  const auto rc = static_cast<int>(::syscall(SYS_chmod, path, mode));
+  if (DiesAfterChmod()) sandglass::undo::DieNow();
+  return rc;
+}
 
 namespace sandglass::undo {
 namespace {
@@ -96,6 +113,25 @@ class UndoRecoveryLiveWriter : public UndoRecovery {
     });
   }
 };
+
+// Its xattrs can be recorded only while their owner may read the file.
+TEST_F(UndoRecovery, AFileThatWasOpenForAMomentIsClosedAgain) {
+  const test::TreeBuilder tree(workspace().project());
+  tree.File("closed", "content");
+  if (tree.Xattr("closed", "user.a", "1") != 0)
+    GTEST_SKIP() << "user xattrs: not supported by " << FileSystemName(workspace().project());
+  tree.Mode("closed", 0);
+  GiveToOrdinaryUser(workspace());
+  CrashInStep(
+      [&] {
+        DiesAfterChmod() = true;
+        (void)ops().Chmod("closed", 0640);
+      },
+      Who::kOrdinaryUser);
+  EXPECT_EQ(StatOf("closed").st_mode & 07777, 0400u) << "killed at the very moment";
+  RunForked([&] { OpenLog(); }, Who::kOrdinaryUser);
+  EXPECT_EQ(StatOf("closed").st_mode & 07777, 0u);
+}
 
 TEST_F(UndoRecoveryLiveWriter, WhatItWroteInTheInterruptedStepIsTakenBack) {
   CrashWithWriter([&](int server) {

@@ -1,11 +1,14 @@
 // Damage to the store: one byte at a time, everywhere, and files that do not belong there.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+#include "undo/pack.h"
 #include "undo/place.h"
 
 namespace sandglass::undo {
@@ -210,6 +214,201 @@ TEST_F(UndoGarbageStore, StrangeFilesInTheStoreAreLeftOutOfIt) {
   EXPECT_EQ(Steps().back().id, StepId{1});
   RollBack();
   EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+// What was under way and cannot be read: nobody can take it back, but nothing that it kept is lost.
+class UndoUnreadable : public UndoTest {
+ protected:
+  static constexpr uint64_t kInHeader = 20;
+
+  void SetUp() override { test::SmallTree(workspace().project()); }
+  // A killed step that holds the only copy of small.txt, "hello world".
+  void Interrupt() {
+    RunUntilDeath([&] {
+      OpenLog();
+      ASSERT_OK(log().OpenStep({}));
+      EXPECT_OK(ops().Unlink("small.txt"));
+      DieNow();
+    });
+  }
+  std::string journal() const { return OpenStepFolder(workspace()) + "/journal"; }
+  std::string damaged() const { return workspace().store() + "/damaged"; }
+  bool IsKept(std::string_view bytes) const {
+    const auto files = FilesBelow(damaged());
+    return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+      std::ifstream in(file, std::ios::binary);
+      return std::string(std::istreambuf_iterator<char>(in), {}).find(bytes) != std::string::npos;
+    });
+  }
+  void ExpectSetAside(std::string_view folder, std::string_view kept) {
+    OpenLog();
+    log().WaitForBackground();
+    EXPECT_FALSE(log().recovery().recovered);
+    const auto& conflicts = log().recovery().rewind.conflicts;
+    ASSERT_EQ(conflicts.size(), 1u);
+    EXPECT_EQ(conflicts[0].kind, ConflictKind::kCorrupt);
+    EXPECT_THAT(conflicts[0].detail, HasSubstr(fmt::format("damaged/{}-", folder)));
+    EXPECT_TRUE(IsKept(kept));
+    InStep([&] { EXPECT_OK(ops().Overwrite("medium.txt", "the store goes on")); });
+    RollBack();
+  }
+};
+
+TEST_F(UndoUnreadable, AnInterruptedStepIsSetAsideWithWhatItKept) {
+  Interrupt();
+  FlipByte(journal(), kInHeader);
+  ExpectSetAside("in_progress", "hello world");
+}
+
+TEST_F(UndoUnreadable, AnInterruptedStepWithoutItsRecordsIsSetAsideWithWhatItKept) {
+  for (const off_t size : {0, 100, 4096}) {
+    SCOPED_TRACE(size);
+    workspace().WriteFile("small.txt", "hello world");
+    CloseLog();
+    Interrupt();
+    MustCall(::truncate(journal().c_str(), size), "truncate");
+    ExpectSetAside("in_progress", "hello world");
+  }
+}
+
+TEST_F(UndoUnreadable, AnInterruptedRewindIsSetAsideWithWhatItKept) {
+  OpenLog();
+  InStep([&] { EXPECT_OK(ops().WriteNew("made.txt", "made by the step")); });
+  RollBack();
+  CloseLog();
+  // Killed before the rename that makes it happen.
+  const std::string rewind = workspace().store() + "/wal/rewind";
+  MustCall(::rename((workspace().store() + "/redo/1").c_str(), rewind.c_str()), "rename");
+  FlipByte(rewind + "/journal", kInHeader);
+  ExpectSetAside("rewind", "made by the step");
+  EXPECT_TRUE(log().recovery().interrupted_rewind);
+}
+
+TEST_F(UndoUnreadable, WhatWasKilledBeforeItBeganIsDropped) {
+  OpenLog();
+  CloseLog();
+  for (const char* name : {"in_progress", "rewind"}) {
+    for (const int bytes : {-1, 0, 100, 64 << 10}) {  // no journal, and one that was still blank
+      SCOPED_TRACE(fmt::format("{} with {}", name, bytes));
+      const TreeBuilder wal(workspace().store() + "/wal");
+      wal.Dir(name);
+      if (bytes >= 0)
+        wal.File(fmt::format("{}/journal", name), std::string(static_cast<size_t>(bytes), '\0'));
+      OpenLog();
+      EXPECT_THAT(Lines(log().recovery().rewind.conflicts), ElementsAre());
+      CloseLog();
+      EXPECT_THAT(NamesIn(workspace().store() + "/wal"), ElementsAre());
+      EXPECT_THAT(NamesIn(damaged()), ElementsAre());
+    }
+  }
+}
+
+// Wherever the descriptors run out, the store is as before or the step is taken back.
+TEST_F(UndoUnreadable, AnOpenWithoutEnoughDescriptorsGivesNothingUp) {
+  options_.compression = Compression::kOff;
+  options_.heartbeat = std::chrono::milliseconds(0);
+  const TreeSnapshot before = Snapshot();
+  Interrupt();
+  RunForked([&] {
+    const auto lowest = static_cast<rlim_t>(MustCall(::dup(0), "dup"));
+    rlimit few{};
+    MustCall(::getrlimit(RLIMIT_NOFILE, &few), "getrlimit");
+    bool opened = false;
+    for (rlim_t limit = lowest; !opened && limit < lowest + 100; ++limit) {
+      few.rlim_cur = limit;
+      MustCall(::setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
+      const auto log = UndoLog::Open(paths(), options_);
+      if (!log.ok()) continue;
+      opened = true;
+      EXPECT_TRUE((*log)->recovery().recovered) << limit;
+      EXPECT_THAT(Lines((*log)->recovery().rewind.conflicts), ElementsAre()) << limit;
+    }
+    EXPECT_TRUE(opened);
+  });
+  ExpectTree(before);
+  EXPECT_THAT(NamesIn(damaged()), ElementsAre());
+}
+
+TEST_F(UndoGarbageStore, ADamagedCopyDoesNotCostWhatIsThere) {
+  StartWith([](const std::string& root) {
+    TreeBuilder(root).File("cut.bin", Noise(400'000, 1));
+    TreeBuilder(root).File("flipped.bin", Noise(400'000, 2));
+  });
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().WriteAt("cut.bin", 0, "new", WriteVisibility::kUnseen));
+    EXPECT_OK(ops().WriteAt("flipped.bin", 0, "new", WriteVisibility::kUnseen));
+  });
+  const TreeSnapshot after = Snapshot();
+  const std::string blobs = StepFolder(workspace(), step) + "/blobs";
+  MustCall(::truncate((blobs + "/0").c_str(), 100), "truncate");
+  const bool has_checksum = !log().abilities().reflinks;  // a clone has none
+  if (has_checksum) FlipByte(blobs + "/1", 300'000);
+  EXPECT_CODE(log().Rollback(1), Code::kCorrupt);
+  const RewindReport forced = RollBack(1, Force::kYes);
+  EXPECT_TRUE(HasConflict(forced.conflicts, ConflictKind::kCorrupt, "cut.bin"));
+  EXPECT_EQ(HasConflict(forced.conflicts, ConflictKind::kCorrupt, "flipped.bin"), has_checksum);
+  for (const char* path : {"cut.bin", "flipped.bin"}) {
+    if (path == std::string("flipped.bin") && !has_checksum) continue;
+    EXPECT_EQ(Snapshot().Find(path)->size, after.Find(path)->size) << path;
+    EXPECT_EQ(Snapshot().Find(path)->content, after.Find(path)->content) << path;
+  }
+}
+
+// Both forms of a pack, as a power cut may leave them.
+class UndoTwoPacks : public UndoTest {
+ protected:
+  void SetUp() override {
+    options_.compression = Compression::kOff;
+    StartWith(test::SmallTree);
+    before_ = Snapshot();
+    const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+    folder_ = StepFolder(workspace(), step);
+    CloseLog();
+  }
+  // Puts what `raw` compresses to beside the pack.
+  void Compress(const std::string& raw) const {
+    const Fd from(MustCall(::open(raw.c_str(), O_RDONLY | O_CLOEXEC), "open " + raw));
+    const std::string packz = folder_ + "/packz";
+    const Fd to(MustCall(::open(packz.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open packz"));
+    Must(WriteCompressedPack(from.get(), FileSize(raw), to.get()));
+  }
+  void ExpectExactWithout(const char* form) {
+    OpenLog();
+    EXPECT_FALSE(NameExists(AT_FDCWD, (folder_ + "/" + form).c_str()));
+    RollBack();
+    ExpectTree(before_);
+  }
+
+  TreeSnapshot before_;
+  std::string folder_;
+};
+
+TEST_F(UndoTwoPacks, ACompressedOneWithTheSameBytesReplacesTheRawOne) {
+  Compress(folder_ + "/pack");
+  ExpectExactWithout("pack");
+}
+
+TEST_F(UndoTwoPacks, ARawOneThatWasCutOffGoes) {
+  Compress(folder_ + "/pack");
+  MustCall(::truncate((folder_ + "/pack").c_str(), 3), "truncate");
+  ExpectExactWithout("pack");
+}
+
+TEST_F(UndoTwoPacks, AnEmptyCompressedOneGoes) {
+  TreeBuilder(folder_).File("packz", "");
+  ExpectExactWithout("packz");
+}
+
+TEST_F(UndoTwoPacks, ACompressedOneWithOtherBytesGoes) {
+  TreeBuilder(workspace().root()).File("other", "jello world");
+  Compress(workspace().root() + "/other");
+  ExpectExactWithout("packz");
+}
+
+TEST_F(UndoTwoPacks, ACompressedOneWithADamagedChunkGoes) {
+  Compress(folder_ + "/pack");
+  FlipByte(folder_ + "/packz", 0);
+  ExpectExactWithout("packz");
 }
 
 TEST_F(UndoGarbageStore, AFolderThatIsNoStoreIsNotTakenForOne) {

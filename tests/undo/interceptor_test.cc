@@ -478,6 +478,18 @@ TEST_F(UndoInterceptor, WhatAStepMadeAndRemovedItselfIsNoChange) {
   ExpectTree(before);
 }
 
+TEST_F(UndoInterceptor, AnAnnouncedRangeMayReachBeyondAllNumbers) {
+  StartWith(test::SmallTree);
+  ExpectUndone([&] {
+    const Fd file(::openat(ops().root_fd(), "large.bin", O_RDWR | O_CLOEXEC));
+    auto ticket = log().interceptor().BeginContent({file.get(), "large.bin"},
+                                                   ContentChange::Range(65536, UINT64_MAX));
+    ASSERT_OK(ticket);
+    EXPECT_EQ(::pwrite(file.get(), "ZZZ", 3, 100'000), 3);
+    EXPECT_OK(ticket->Commit(Outcome::Done()));
+  });
+}
+
 TEST_F(UndoInterceptor, ANameIsOneComponent) {
   StartWith(test::SmallTree);
   const Fd root(::open(workspace().project().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -484,6 +484,31 @@ TEST_P(UndoMetadataForAll, EveryEntryOfATreeOfOdditiesGetsItsMetadataBack) {
   });
 }
 
+TEST_P(UndoMetadataForAll, XattrsOfFilesThatTheirOwnerMayNotReadComeBack) {
+  if (const auto why = WhyNoUserXattrs()) GTEST_SKIP() << *why;
+  ExpectExact(
+      [](const TreeBuilder& tree) {
+        for (const char* path : {"closed", "readonly", "opened", "renamed", "removed", "written"}) {
+          tree.File(path, "content");
+          MustCall(tree.Xattr(path, "user.a", "1") == 0 ? 0 : -1, "set xattr");
+        }
+        for (const char* path : {"opened", "renamed", "removed", "written"}) tree.Mode(path, 0);
+      },
+      [&] {
+        EXPECT_OK(ops().SetXattr("closed", "user.a", "2"));
+        EXPECT_OK(ops().Chmod("closed", 0));
+        EXPECT_OK(ops().SetXattr("readonly", "user.a", "2"));
+        EXPECT_OK(ops().SetXattr("readonly", "user.b", "3"));
+        EXPECT_OK(ops().Chmod("readonly", 0444));
+        EXPECT_OK(ops().Chmod("opened", 0600));
+        EXPECT_OK(ops().SetXattr("opened", "user.a", "2"));
+        EXPECT_OK(ops().Rename("renamed", "elsewhere"));
+        EXPECT_OK(ops().Unlink("removed"));
+        EXPECT_OK(ops().Chmod("written", 0200));
+        EXPECT_OK(ops().Overwrite("written", "new content"));
+      });
+}
+
 // Only root can set these up.
 
 class UndoMetadataOfRoot : public UndoMetadata {
@@ -636,6 +661,22 @@ TEST_F(UndoForeignFiles, WhatTheUserCouldNotRestoreIsRefusedAndStays) {
         Who::kOrdinaryUser);
     ExpectTree(before);
   });
+}
+
+TEST_F(UndoForeignFiles, AFolderWithAnAttributeOfRootsIsNotRemoved) {
+  const TreeBuilder tree(workspace().project());
+  if (tree.Xattr("dir/inner", "security.sandglass", "root's") != 0)
+    GTEST_SKIP() << "security.*: not supported by " << FileSystemName(workspace().project());
+  const TreeSnapshot before = Snapshot();
+  Fork([&] {
+    OpenLog();
+    ASSERT_OK(log().OpenStep({}));
+    EXPECT_OK(ops().Unlink("dir/inner/file"));
+    EXPECT_CODE(ops().Rmdir("dir/inner"), Code::kNotRestorable);
+    EXPECT_OK(log().CloseStep());
+    RollBack();
+  });
+  ExpectTree(before);
 }
 
 TEST_F(UndoForeignFiles, AProgramWithCapabilitiesIsNotOpenedForWriting) {

@@ -1,17 +1,25 @@
 // `durability: power`: what is on disk before a commit point, and what is dropped after it. The calls are watched by taking their place
 // in this program.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+#include "undo/objects_table.h"
+#include "undo/pack.h"
+#include "undo/place.h"
+#include "undo/step_writer.h"
 
 namespace {
 
@@ -20,6 +28,7 @@ struct Watch {
   bool fail_syncfs = false;
   std::string fail_fsync_of, fail_fdatasync_of;
   std::string die_after_unlink_in;
+  std::function<void()> before_next_link;
   std::vector<std::string> calls;
 };
 
@@ -72,6 +81,11 @@ int renameat(int from_dir, const char* from, int to_dir, const char* to) noexcep
   Note(fmt::format("rename {}/{} {}", NameOf(from_dir), from, NameOf(to_dir)));
   return static_cast<int>(::syscall(SYS_renameat2, from_dir, from, to_dir, to, 0));
 }
+int linkat(int from_dir, const char* from, int to_dir, const char* to, int flags) noexcept {
+  if (const auto hook = std::exchange(TheWatch().before_next_link, nullptr)) hook();
+  Note(fmt::format("link {}/{}", NameOf(to_dir), to));
+  return static_cast<int>(::syscall(SYS_linkat, from_dir, from, to_dir, to, flags));
+}
 int unlinkat(int dir, const char* name, int flags) noexcept {
   Note(fmt::format("unlink {}/{}", NameOf(dir), name));
   const auto result = static_cast<int>(::syscall(SYS_unlinkat, dir, name, flags));
@@ -83,7 +97,10 @@ int unlinkat(int dir, const char* name, int flags) noexcept {
 namespace sandglass::undo {
 namespace {
 
+using test::Must;
+using test::MustCall;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -117,6 +134,14 @@ class UndoPower : public UndoTest {
       ASSERT_NE(at, calls.end()) << call << " is missing or too early in\n"
                                  << ::testing::PrintToString(calls);
     }
+  }
+
+  std::unique_ptr<Place> OpenAnotherStore() const {
+    auto place = Must(OpenPlace(
+        {.project = workspace().project(), .store = workspace().root() + "/another_store"},
+        StoreAccess::kReadWrite));
+    Must(ProbeStore(*place));
+    return place;
   }
 
   TreeSnapshot before_;
@@ -207,6 +232,67 @@ TEST_F(UndoPower, ARawPackStaysUntilTheCompressedOneIsOnDisk) {
   TheWatch().fail_fsync_of = "";
   RollBack();
   ExpectTree(before_);
+}
+
+TEST_F(UndoPower, ACompressedPackFoundBesideARawOneIsOnDiskBeforeThatGoes) {
+  InStep([&] { Change(); });
+  CloseLog();
+  const std::string folder = StepFolder(workspace(), StepId{1});
+  {
+    const Fd raw(MustCall(::open((folder + "/pack").c_str(), O_RDONLY | O_CLOEXEC), "open"));
+    const Fd packz(
+        MustCall(::open((folder + "/packz").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open"));
+    Must(WriteCompressedPack(raw.get(), FileSize(folder + "/pack"), packz.get()));
+  }
+  Watching([&] { OpenLog(); });
+  ExpectInOrder({"fdatasync packz", "fsync 1", "unlink 1/pack"});
+  RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoPower, AnAdoptedShadowIsOnDiskBeforeItsStepCloses) {
+  ASSERT_OK(log().OpenStep({}));
+  const Fd writer = Must(ops().OpenFile("large.bin", O_WRONLY, WriteVisibility::kUnseen));
+  EXPECT_EQ(::pwrite(writer.get(), "first", 5, 0), 5);
+  const ObjectRef live{writer.get(), {}};
+  EXPECT_OK(log().CloseStep({&live, 1}));
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_EQ(::pwrite(writer.get(), "second", 6, 0), 6);
+  Watching([&] { EXPECT_OK(log().CloseStep({&live, 1})); });
+  ASSERT_THAT(NamesIn(StepFolder(workspace(), StepId{2}) + "/blobs"), ElementsAre("0"));
+  ExpectInOrder({"fdatasync 0", "fsync blobs", "rename wal/in_progress steps"});
+}
+
+TEST_F(UndoPower, ASlowThreadsAnchorIsOnDiskBeforeItsNameGoes) {
+  if (!log().abilities().links) GTEST_SKIP() << "nothing is anchored here";
+  const auto place = OpenAnotherStore();
+  const auto writer = Must(StepWriter::Create(*place, place->store.get(), "step", {.uid = 1},
+                                              {.durability = Durability::kPower}));
+  const OpenObject object = Must(OpenObjectAt(place->identifier, place->root.get(), "medium.txt"));
+  // It has its slot, and then others are faster: they take more than two folders have.
+  TheWatch().before_next_link = [&] {
+    for (int i = 0; i < 100; ++i) Must(writer->files().NewAnchor());
+  };
+  Watching([&] {
+    Must(writer->KeepObject(object, place->root.get(), "medium.txt", "medium.txt", KeepBy::kLink));
+    EXPECT_OK(writer->MakeDurable());
+  });
+  ExpectInOrder({"link anchors/0/0", "fsync 0"});
+}
+
+TEST_F(UndoPower, ATableWhoseCompactionDoesNotReachTheDiskLosesNothing) {
+  const auto place = OpenAnotherStore();
+  const ObjectId old_id{1, 1}, new_id{2, 2};
+  ObjectsTable table;
+  ASSERT_OK(table.Load(place->store.get(), FileSync::kPower));
+  TheWatch().fail_fsync_of = "another_store";
+  EXPECT_FALSE(table.Compact({}, {}).ok());
+  TheWatch().fail_fsync_of = "";
+  table.Succeed(old_id, new_id);
+  EXPECT_OK(table.Flush());
+  ObjectsTable again;
+  ASSERT_OK(again.Load(place->store.get(), FileSync::kPower));
+  EXPECT_EQ(again.Current(old_id), new_id);
 }
 
 TEST_F(UndoPower, ARemovalThatCannotReachTheJournalKeepsNothing) {

@@ -6,14 +6,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/io.h"
 #include "tests/support/must.h"
+#include "tests/undo/forked.h"
 #include "tests/undo/history_fixture.h"
 
 namespace sandglass::undo {
@@ -188,6 +191,85 @@ TEST_F(UndoRestore, ADenialLeavesTheAmbientStepAloneThatOpenedMeanwhile) {
   EXPECT_EQ(Content("new.txt"), "a person's");
 }
 
+// A restore that somebody is asked about, and another thread of the world that writes until then.
+class UndoRestoreBesideOthers : public UndoRestore {
+ protected:
+  void SetUp() override {
+    UndoRestore::SetUp();
+    options_.safeguards.truncate_bytes = 1;
+  }
+  void TearDown() override {
+    if (other_.joinable()) other_.join();
+    UndoRestore::TearDown();
+  }
+
+  // Restores small.txt and medium.txt; `meanwhile` runs when the first of them is back.
+  Result<RewindReport> RestoreAsked(Decision decision, const std::function<void()>& meanwhile) {
+    const StepId step = InStep([&] {
+      EXPECT_OK(ops().Unlink("medium.txt"));
+      EXPECT_OK(ops().Rename("run.sh", "small.txt"));
+    });
+    ScriptedHandler handler(decision, [&](const SafeguardQuestion&) { meanwhile(); });
+    options_.safeguard_handler = &handler;
+    OpenLog();
+    auto report = Restore(step, {"medium.txt", "small.txt"});
+    EXPECT_THAT(handler.kinds(), SizeIs(1));
+    if (other_.joinable()) other_.join();
+    return report;
+  }
+
+  // Gives the other thread the time to get as far as it can.
+  void WriteBeside() {
+    other_ = std::thread([this] { EXPECT_OK(ops().WriteNew("meanwhile.txt", "kept")); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+
+ private:
+  std::thread other_;
+};
+
+TEST_F(UndoRestoreBesideOthers, ARestoreThatFailsTakesNobodyElsesWritesBack) {
+  EXPECT_CODE(RestoreAsked(Decision::kDeny, [&] { WriteBeside(); }), Code::kDenied);
+  EXPECT_EQ(Content("meanwhile.txt"), "kept");
+}
+
+TEST_F(UndoRestoreBesideOthers, ARestoreIsNotSaidToHaveWrittenWhatOthersWrote) {
+  const auto report = RestoreAsked(Decision::kAllow, [&] { WriteBeside(); });
+  ASSERT_OK(report);
+  EXPECT_THAT(Lines(report->changes), Not(Contains("created meanwhile.txt")));
+  EXPECT_EQ(Content("meanwhile.txt"), "kept");
+  EXPECT_TRUE(log().open_step().has_value()) << "in an ambient step of its own";
+  RollBack(2);
+  EXPECT_EQ(Content("meanwhile.txt"), "(missing)");
+  EXPECT_EQ(Content("medium.txt"), "(missing)");
+}
+
+TEST_F(UndoRestoreBesideOthers, NobodyElseEndsItsStepNorWaitsForItself) {
+  EXPECT_OK(RestoreAsked(Decision::kAllow, [&] {
+    EXPECT_CODE(log().CloseStep(), Code::kBusy);
+    EXPECT_CODE(log().AbortStep(), Code::kBusy);
+    EXPECT_CODE(log().Rollback(1), Code::kBusy);
+    EXPECT_CODE(ops().WriteNew("from_the_handler.txt", "x"), Code::kBusy);
+    EXPECT_OK(log().History());
+  }));
+  EXPECT_EQ(Content("small.txt"), "hello world");
+}
+
+TEST_F(UndoRestore, AnObserverThatWritesIsToldWhenTheRestoreIsOver) {
+  WritingObserver observer;
+  options_.observer = &observer;
+  OpenLog();
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("medium.txt")); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "changed")); });
+  workspace().WriteFile("small.txt", "a person's");
+  EXPECT_OK(ops().Overwrite("small.txt", "in an ambient step"));  // which the restore closes
+  observer.ops = &ops();
+  const auto report = Restore(step, {"medium.txt"});
+  ASSERT_OK(report);
+  EXPECT_THAT(Lines(report->changes), ElementsAre("created medium.txt"));
+  EXPECT_EQ(Content("meanwhile.txt"), "kept");
+}
+
 TEST_F(UndoRestore, FilesThatExchangedTheirNamesComeBackBoth) {
   const TreeSnapshot before = Snapshot();
   const StepId step = InStep([&] {
@@ -351,6 +433,69 @@ TEST_F(UndoRestore, APathBelowWhatWasASymlinkThenWasNothing) {
 }
 
 // What another hand put there.
+
+// An ordinary user's own files, which the mode bits keep even them out of.
+class UndoRestoreOfTheClosed : public UndoTest {
+ protected:
+  void RunAsOwner(const std::function<void()>& body) {
+    GiveToOrdinaryUser(workspace());
+    RunForked(
+        [&] {
+          OpenLog();
+          body();
+        },
+        Who::kOrdinaryUser);
+  }
+  void Restore(StepId step, std::string path) {
+    EXPECT_OK(log().Restore(step, std::vector<std::string>{std::move(path)}));
+  }
+};
+
+TEST_F(UndoRestoreOfTheClosed, AReadOnlyFileComesBack) {
+  const TreeBuilder tree(workspace().project());
+  tree.File("replaced", "old", 0444);
+  tree.File("written", "old", 0644);
+  RunAsOwner([&] {
+    const StepId step = InStep([&] {
+      EXPECT_OK(ops().WriteNew("new", "new", 0444));
+      EXPECT_OK(ops().Rename("new", "replaced"));
+      EXPECT_OK(ops().Overwrite("written", "new"));
+      EXPECT_OK(ops().Chmod("written", 0));
+    });
+    const TreeSnapshot after = Snapshot();
+    Restore(step, "replaced");
+    Restore(step, "written");
+    EXPECT_EQ(Content("replaced"), "old");
+    EXPECT_EQ(StatOf("replaced").st_mode & 07777, 0444u);
+    EXPECT_EQ(Content("written"), "old");
+    EXPECT_EQ(StatOf("written").st_mode & 07777, 0644u);
+    RollBack(2);
+    EXPECT_EQ(StatOf("written").st_mode & 07777, 0u);
+    EXPECT_EQ(Content("replaced"), "new");
+  });
+}
+
+TEST_F(UndoRestoreOfTheClosed, AFileComesBackIntoAReadOnlyFolderWhichStaysSo) {
+  const TreeBuilder tree(workspace().project());
+  tree.Dir("dir", 0755);
+  tree.File("dir/file", "old", 0644);
+  RunAsOwner([&] {
+    const StepId step = InStep([&] {
+      EXPECT_OK(ops().Unlink("dir/file"));
+      EXPECT_OK(ops().WriteNew("dir/new", "new"));
+    });
+    InStep([&] { EXPECT_OK(ops().Chmod("dir", 0555)); });
+    Restore(step, "dir/file");
+    Restore(step, "dir/new");
+    EXPECT_EQ(Content("dir/file"), "old");
+    EXPECT_EQ(Content("dir/new"), "(missing)");
+    EXPECT_EQ(StatOf("dir").st_mode & 07777, 0555u);
+    RollBack(2);
+    EXPECT_EQ(Content("dir/file"), "(missing)");
+    EXPECT_EQ(Content("dir/new"), "new");
+    EXPECT_EQ(StatOf("dir").st_mode & 07777, 0555u);
+  });
+}
 
 class UndoRestoreOverOthers : public UndoRestore {
  protected:

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -110,9 +111,12 @@ TEST_F(UndoSafeguard, SG_03_DeniedTheWholeStepIsRolledBack) {
 
 // A file where the rollback needs a folder keeps it from happening.
 TEST_F(UndoSafeguard, SG_03_ADeniedStepThatCannotBeRolledBackGoesNoFurther) {
-  const std::string obstacle = workspace().store() + "/wal/rewind";
+  // Something that is in the way, and in the way of being set aside.
+  const std::string obstacles[] = {workspace().store() + "/wal/rewind",
+                                   workspace().store() + "/damaged"};
   ScriptedHandler handler(Decision::kDeny, [&](const SafeguardQuestion&) {
-    EXPECT_EQ(::close(::open(obstacle.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
+    for (const std::string& obstacle : obstacles)
+      EXPECT_EQ(::mknod(obstacle.c_str(), S_IFREG | 0600, 0), 0) << obstacle;
   });
   options_.safeguard_handler = &handler;
   options_.safeguards.delete_count = 3;
@@ -130,7 +134,7 @@ TEST_F(UndoSafeguard, SG_03_ADeniedStepThatCannotBeRolledBackGoesNoFurther) {
   EXPECT_THAT(Steps(), IsEmpty());
   EXPECT_THAT(handler.questions(), SizeIs(1));
 
-  ASSERT_EQ(::unlink(obstacle.c_str()), 0);
+  for (const std::string& obstacle : obstacles) ASSERT_EQ(::unlink(obstacle.c_str()), 0);
   EXPECT_CODE(ops().WriteNew("new.txt", "x"), Code::kDenied) << "it was meant for that step";
   ExpectStepUndoneAndGone(before);
   EXPECT_OK(log().OpenStep({.label = "the next command"}));

@@ -74,7 +74,6 @@ TEST_F(UndoTicket, ACancelledTicketIsNoChangeAndHoldsNothing) {
   ExpectTree(before);
 }
 
-// A bridge that dies between the operation and its commit: the journal judges by what is on disk.
 TEST_F(UndoTicket, WhatAPersonMakesUnderACancelledNameIsNotTakenAway) {
   StartWith(test::SmallTree);
   InStep([&] {
@@ -87,6 +86,60 @@ TEST_F(UndoTicket, WhatAPersonMakesUnderACancelledNameIsNotTakenAway) {
   workspace().WriteFile("later.txt", "a person's");
   RollBack();
   EXPECT_EQ(Content("later.txt"), "a person's");
+}
+
+TEST_F(UndoTicket, WhatAPersonMakesUnderACancelledNameWithinTheStepIsNotTakenAwayEither) {
+  StartWith(test::SmallTree);
+  const StepId step = InStep([&] {
+    const NameRef created{{ops().root_fd(), ""}, "created"},
+        linked{{ops().root_fd(), ""}, "linked"};
+    const Fd small(::openat(ops().root_fd(), "small.txt", O_PATH | O_CLOEXEC));
+    log().interceptor().BeginCreate(created, NodeType::kFile)->Cancel();
+    EXPECT_OK(log().interceptor().BeginLink({small.get(), "small.txt"}, linked));  // and dropped
+    workspace().WriteFile("created", "a person's");
+    workspace().WriteFile("linked", "a person's");
+    EXPECT_OK(ops().Overwrite("medium.txt", "changed"));
+  });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("modified medium.txt"));
+  RollBack();
+  EXPECT_EQ(Content("created"), "a person's");
+  EXPECT_EQ(Content("linked"), "a person's");
+}
+
+// A removal or a rename that was given up, after which a person does the same within the step.
+TEST_F(UndoTicket, WhatAPersonDoesAfterACancelledTicketIsNoChangeOfTheStep) {
+  StartWith(test::SmallTree);
+  const StepId step = InStep([&] {
+    const NameRef small{{ops().root_fd(), ""}, "small.txt"},
+        medium{{ops().root_fd(), ""}, "medium.txt"}, moved{{ops().root_fd(), ""}, "moved.txt"};
+    log().interceptor().BeginRemove(small)->Cancel();
+    log().interceptor().BeginRename(medium, moved, RenameMode::kReplace)->Cancel();
+    EXPECT_EQ(::unlinkat(ops().root_fd(), "small.txt", 0), 0);
+    EXPECT_EQ(::renameat(ops().root_fd(), "medium.txt", ops().root_fd(), "moved.txt"), 0);
+    EXPECT_OK(ops().WriteNew("made.txt", "x"));
+  });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("created made.txt"));
+  RollBack(1, Force::kYes);  // the person's doing is a conflict, and stays
+  EXPECT_EQ(Content("small.txt"), "(missing)");
+  EXPECT_EQ(Content("medium.txt"), "(missing)");
+}
+
+// A bridge that gives up between the operation and its commit: what is on disk decides.
+TEST_F(UndoTicket, WhatHappenedBeforeTheTicketWasDroppedIsAChange) {
+  StartWith(test::SmallTree);
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] {
+    {
+      const auto dropped =
+          log().interceptor().BeginCreate({{ops().root_fd(), ""}, "made"}, NodeType::kFile);
+      workspace().WriteFile("made", "before the ticket was dropped");
+    }
+    const auto removed = log().interceptor().BeginRemove({{ops().root_fd(), ""}, "small.txt"});
+    EXPECT_EQ(::unlinkat(ops().root_fd(), "small.txt", 0), 0);
+  });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("created made", "deleted small.txt"));
+  RollBack();
+  ExpectTree(before);
 }
 
 TEST_F(UndoTicket, ACancelledRemovalIsNeitherAChangeNorAConflict) {
