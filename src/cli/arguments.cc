@@ -28,6 +28,8 @@ std::string Objection(ValueKind kind, std::string_view text) {
   switch (kind) {
     case ValueKind::kNone:
     case ValueKind::kCommand:
+    case ValueKind::kText:
+    case ValueKind::kWords:
       return "";
     case ValueKind::kFolder:
     case ValueKind::kPath:
@@ -114,7 +116,7 @@ class ArgumentParser {
     if (const std::string objection = Objection(option.value, *value); !objection.empty()) {
       return Wrong(fmt::format("the value of --{} {}", option.name, objection));
     }
-    out_.options_[std::string(option.name)] = std::string(*value);
+    out_.options_[std::string(option.name)].emplace_back(*value);
     return Ok();
   }
 
@@ -129,6 +131,7 @@ class ArgumentParser {
       return Wrong(fmt::format("{} {}, not '{}'", operands[index].name, objection, word));
     }
     out_.operands_.emplace_back(word);
+    if (operands[index].value == ValueKind::kWords) only_operands_ = true;
     return Ok();
   }
 
@@ -153,7 +156,12 @@ Result<Arguments> Arguments::Parse(const Command& command,
 
 std::string Arguments::Value(std::string_view option) const {
   const auto found = options_.find(option);
-  return found == options_.end() ? "" : found->second;
+  return found == options_.end() ? "" : found->second.back();
+}
+
+std::vector<std::string> Arguments::Values(std::string_view option) const {
+  const auto found = options_.find(option);
+  return found == options_.end() ? std::vector<std::string>() : found->second;
 }
 
 StepId Arguments::Step(size_t index) const {

@@ -24,6 +24,8 @@ class Arguments {
   bool Has(std::string_view option) const { return options_.contains(option); }
   // The last value given; "" when there is none.
   std::string Value(std::string_view option) const;
+  // All of them, in order, for options that may be repeated.
+  std::vector<std::string> Values(std::string_view option) const;
   const std::vector<std::string>& operands() const { return operands_; }
 
   // The operand at `index`, which the table declares to be of that kind and parsing has checked.
@@ -35,7 +37,7 @@ class Arguments {
   explicit Arguments(const Command& command) : command_(&command) {}
 
   const Command* command_;
-  std::map<std::string, std::string, std::less<>> options_;
+  std::map<std::string, std::vector<std::string>, std::less<>> options_;
   std::vector<std::string> operands_;
 };
 

@@ -8,6 +8,7 @@
 
 namespace sandglass::cli {
 
+extern const Command kRunCommand;
 extern const Command kHistoryCommand;
 extern const Command kShowCommand;
 extern const Command kDiffCommand;

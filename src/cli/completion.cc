@@ -46,6 +46,8 @@ std::string Choices(ValueKind kind) {
     case ValueKind::kPath:
     case ValueKind::kStep:
     case ValueKind::kCount:
+    case ValueKind::kText:
+    case ValueKind::kWords:
       return "";
   }
   return "";

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -49,10 +50,16 @@ class Console {
   // Writes what was printed.
   Status Flush();
 
+  const StandardStreams& streams() const { return streams_; }
+  // Of a program that we ran; else what the command returns decides.
+  void SetExitCode(uint8_t code) { exit_code_ = code; }
+  std::optional<uint8_t> exit_code() const { return exit_code_; }
+
  private:
   StandardStreams streams_;
   Format format_;
   std::string out_;
+  std::optional<uint8_t> exit_code_;
   Json error_details_ = Json::Object();
   bool keeps_output_ = false;
 };

@@ -8,7 +8,8 @@
 
 namespace sandglass::cli {
 
-enum class ExitCode : uint8_t { kOk = 0, kFailed = 1, kUsage = 2, kConflict = 3 };
+// Of `run` the exit code is the command's own, and may be any number.
+enum class ExitCode : uint8_t { kOk = 0, kFailed = 1, kUsage = 2, kConflict = 3, kNotRun = 125 };
 
 struct ExitCodeRow {
   ExitCode code;
@@ -22,6 +23,11 @@ inline constexpr ExitCodeRow kExitCodes[] = {
     {ExitCode::kConflict,
      "someone else changed something in between, and nothing was touched; also by a dry run that "
      "finds such a conflict"},
+    {ExitCode::kNotRun,
+     "of run alone: the command was not run, or not to its end, for a reason of ours. All its "
+     "other exit codes are the "
+     "command's: 128+n for signal n, 126 if it may not be executed, 127 if there is no such "
+     "program"},
 };
 
 ExitCode ExitCodeFor(Code code);

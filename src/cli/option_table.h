@@ -23,6 +23,8 @@ enum class ValueKind : uint8_t {
   kCount,    // from 1 to kMaxCount
   kCommand,  // the name of a command
   kShell,    // one of kShells
+  kText,     // whatever it means to the command
+  kWords,    // a program and its arguments: options end at its first word
 };
 inline constexpr uint32_t kMaxCount = 1'000'000;
 inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
@@ -56,6 +58,8 @@ struct Command {
   std::span<const Operand> operands;
   // kInvalid: wrong usage. kConflict: nothing was touched.
   Status (*run)(const Arguments& arguments, Console& console);
+  // Its exit code is that of the program which it ran, so its own failures must not look like one of those.
+  enum class ExitCodes : uint8_t { kOurs, kOfTheProgram } exit_codes = ExitCodes::kOurs;
 };
 
 // Options that several commands have.

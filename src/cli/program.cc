@@ -39,6 +39,14 @@ Status RunCommand(std::span<const std::string_view> words, Console& console) {
   return command->run(arguments, console);
 }
 
+// Whatever goes wrong, also with the words themselves.
+ExitCode FailureOf(std::span<const std::string_view> words, const Error& error) {
+  const Command* command = words.empty() ? nullptr : FindCommand(words.front());
+  if (command != nullptr && command->exit_codes == Command::ExitCodes::kOfTheProgram)
+    return ExitCode::kNotRun;
+  return ExitCodeFor(error.code());
+}
+
 }  // namespace
 
 ExitCode RunProgram(std::span<const std::string_view> words, StandardStreams streams) {
@@ -50,7 +58,8 @@ ExitCode RunProgram(std::span<const std::string_view> words, StandardStreams str
     console.Note(flushed.error().message());
     if (done.ok()) done = flushed;
   }
-  return done.ok() ? ExitCode::kOk : ExitCodeFor(done.error().code());
+  if (!done.ok()) return FailureOf(words, done.error());
+  return static_cast<ExitCode>(console.exit_code().value_or(0));
 }
 
 }  // namespace sandglass::cli

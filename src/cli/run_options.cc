@@ -1,0 +1,207 @@
+#include "cli/run_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "base/hash.h"
+#include "base/io.h"
+#include "cli/store_access.h"
+
+namespace sandglass::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Unit {
+  std::string_view suffix;
+  uint64_t factor;
+};
+constexpr Unit kSizes[] = {
+    {"", 1}, {"K", 1ull << 10}, {"M", 1ull << 20}, {"G", 1ull << 30}, {"T", 1ull << 40}};
+constexpr Unit kTimes[] = {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
+
+Result<uint64_t> ParseWithUnit(std::string_view text, std::span<const Unit> units,
+                               std::string_view example) {
+  const Error wrong(Code::kInvalid, fmt::format("'{}' should look like {}", text, example));
+  uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view suffix(stop, static_cast<size_t>(text.data() + text.size() - stop));
+  const auto unit = std::ranges::find(units, suffix, &Unit::suffix);
+  uint64_t value = 0;
+  if (error != std::errc() || number == 0 || unit == units.end() ||
+      __builtin_mul_overflow(number, unit->factor, &value))
+    return wrong;
+  return value;
+}
+
+Result<double> ParseCpus(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size() || !std::isfinite(value) || value <= 0)
+    return Error(Code::kInvalid, fmt::format("--cpus: '{}' should look like 1.5", text));
+  return value;
+}
+
+Result<world::Limits> LimitsFor(const Arguments& arguments) {
+  world::Limits limits;
+  if (arguments.Has(kMemoryOption.name)) {
+    TRY_ASSIGN(limits.memory_bytes, ParseSize(arguments.Value(kMemoryOption.name)));
+  }
+  if (arguments.Has(kCpusOption.name)) {
+    TRY_ASSIGN(limits.cpus, ParseCpus(arguments.Value(kCpusOption.name)));
+  }
+  if (arguments.Has(kPidsOption.name))
+    limits.pids = std::strtoull(arguments.Value(kPidsOption.name).c_str(), nullptr, 10);
+  return limits;
+}
+
+// A command may do what it likes there, and all of it would have to be watched and kept.
+Status CheckNotTooBroad(const std::string& project, const Arguments& arguments) {
+  std::error_code ignored;
+  const char* home = std::getenv("HOME");
+  const bool is_home = home != nullptr && fs::equivalent(home, project, ignored);
+  if ((project != "/" && !is_home) || arguments.Has(kWholeHomeOption.name)) return Ok();
+  return Error(Code::kInvalid,
+               fmt::format("{} is {}: choose a project folder with -p, or say --allow-broad",
+                           project, is_home ? "your whole home folder" : "the whole machine"));
+}
+
+Result<std::string> StateFolder() {
+  TRY_ASSIGN(const std::string registry, undo::RegistryLocation());
+  const std::string state = fs::path(registry).parent_path().native();
+  std::error_code error;
+  fs::create_directories(state, error);
+  if (error) return Error::FromErrno(error.value(), fmt::format("make the state folder {}", state));
+  return state;
+}
+
+// Where the world of a project keeps its own files from one session to the next.
+Result<std::string> LayerFor(const std::string& state, const std::string& project) {
+  const Hash128 hash = HashBytes128(AsBytes(project));
+  const std::string layer = fmt::format("{}/worlds/{:016x}{:016x}", state, hash.hi, hash.lo);
+  std::error_code error;
+  fs::create_directories(layer, error);
+  if (!error) fs::permissions(layer, fs::perms::owner_all, error);
+  if (error)
+    return Error::FromErrno(error.value(), fmt::format("make the world's folder {}", layer));
+  return layer;
+}
+
+Result<std::vector<std::string>> RealPaths(const std::vector<std::string>& given) {
+  std::vector<std::string> paths;
+  for (const std::string& path : given) {
+    std::error_code error;
+    paths.push_back(fs::canonical(path, error).native());
+    if (error) return Error::FromErrno(error.value(), fmt::format("find {}", path));
+  }
+  return paths;
+}
+
+// Beside the program, or where `make install` puts it.
+Result<std::string> FindShim() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path folder = program.parent_path();
+  for (const fs::path& place :
+       {folder / "sandglass-shim", folder / ".." / "libexec" / "sandglass" / "sandglass-shim"}) {
+    if (::access(place.c_str(), X_OK) == 0) return place.native();
+  }
+  return Error(Code::kNotFound,
+               fmt::format("the program sandglass-shim is not beside {}; build or install it",
+                           program.native()));
+}
+
+Result<std::vector<control::EnvEntry>> EnvironmentFor(const Arguments& arguments) {
+  std::vector<control::EnvEntry> entries;
+  for (const std::string& text : arguments.Values(kEnvOption.name)) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return Error(Code::kInvalid, fmt::format("--env: '{}' should look like NAME=VALUE", text));
+    entries.push_back({text.substr(0, equals), text.substr(equals + 1)});
+  }
+  return entries;
+}
+
+bool IsInside(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
+Result<std::string> StartFolder(const Arguments& arguments, const std::string& project) {
+  std::error_code error;
+  if (arguments.Has(kCwdOption.name)) {
+    const std::string given = arguments.Value(kCwdOption.name);
+    const fs::path folder = fs::canonical(given, error);
+    if (error) return Error::FromErrno(error.value(), fmt::format("start in {}", given));
+    return folder.native();
+  }
+  const fs::path here = fs::current_path(error);
+  return !error && IsInside(here, project) ? here.native() : project;
+}
+
+}  // namespace
+
+Result<uint64_t> ParseSize(std::string_view text) { return ParseWithUnit(text, kSizes, "512M"); }
+
+Result<std::chrono::milliseconds> ParseTime(std::string_view text) {
+  TRY_ASSIGN(const uint64_t ms, ParseWithUnit(text, kTimes, "30s, 5m or 1h"));
+  if (ms > static_cast<uint64_t>(control::kMaxTimeout.count()))
+    return Error(Code::kInvalid, fmt::format("'{}' is more than a year", text));
+  return std::chrono::milliseconds(ms);
+}
+
+std::string QuotedForShell(const std::vector<std::string>& argv) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:=,@%^";
+  std::string text;
+  for (const std::string& word : argv) {
+    if (!text.empty()) text += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      text += word;
+      continue;
+    }
+    text += '\'';
+    for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += '\'';
+  }
+  return text;
+}
+
+Result<session::SessionOptions> SessionFor(const Arguments& arguments) {
+  session::SessionOptions options;
+  TRY_ASSIGN(undo::UndoPaths paths, FindPaths(arguments));
+  TRY(CheckNotTooBroad(paths.project, arguments));
+  TRY_ASSIGN(const std::string state, StateFolder());
+  if (!arguments.Has(kEphemeralOption.name)) {
+    TRY_ASSIGN(options.layer, LayerFor(state, paths.project));
+  }
+  options.hidden_paths.push_back(state);
+  options.projects.push_back({std::move(paths), world::Access::kReadWrite});
+  TRY_ASSIGN(options.extra_read_only, RealPaths(arguments.Values(kReadOnlyOption.name)));
+  TRY_ASSIGN(options.extra_read_write, RealPaths(arguments.Values(kReadWriteOption.name)));
+  TRY_ASSIGN(options.limits, LimitsFor(arguments));
+  TRY_ASSIGN(options.shim_path, FindShim());
+  return options;
+}
+
+Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::string& project) {
+  session::CommandSpec spec{.argv = arguments.operands()};
+  TRY_ASSIGN(spec.cwd, StartFolder(arguments, project));
+  TRY_ASSIGN(spec.env, EnvironmentFor(arguments));
+  if (const char* term = std::getenv("TERM"); term != nullptr)
+    spec.env.insert(spec.env.begin(), {"TERM", term});
+  if (arguments.Has(kTimeoutOption.name)) {
+    TRY_ASSIGN(spec.timeout, ParseTime(arguments.Value(kTimeoutOption.name)));
+  }
+  spec.label = QuotedForShell(spec.argv);
+  return spec;
+}
+
+}  // namespace sandglass::cli

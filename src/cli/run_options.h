@@ -1,0 +1,65 @@
+// From the words of `run` to a session and its command. Pure but for looking at the file system.
+#pragma once
+
+#include "base/result.h"
+#include "cli/arguments.h"
+#include "session/session.h"
+
+namespace sandglass::cli {
+
+inline constexpr Option kEphemeralOption{
+    .name = "ephemeral", .help = "the world's home, /tmp and /run are empty and go with it"};
+inline constexpr Option kEnvOption{.name = "env",
+                                   .letter = 'e',
+                                   .value = ValueKind::kText,
+                                   .value_name = "NAME=VALUE",
+                                   .help =
+                                       "set it for the command; may be repeated. Nothing else of "
+                                       "the environment is passed on"};
+inline constexpr Option kCwdOption{.name = "directory",
+                                   .letter = 'C',
+                                   .value = ValueKind::kFolder,
+                                   .value_name = "DIR",
+                                   .help =
+                                       "start there; default: the current folder if it is in the "
+                                       "project, else the project"};
+inline constexpr Option kReadOnlyOption{.name = "ro",
+                                        .value = ValueKind::kFolder,
+                                        .value_name = "PATH",
+                                        .help = "show this host path, read-only; may be repeated"};
+inline constexpr Option kReadWriteOption{
+    .name = "rw",
+    .value = ValueKind::kFolder,
+    .value_name = "PATH",
+    .help = "let the command write to this host path WITHOUT undo; may be repeated"};
+inline constexpr Option kMemoryOption{.name = "memory",
+                                      .value = ValueKind::kText,
+                                      .value_name = "SIZE",
+                                      .help = "at most so much memory, such as 512M or 4G"};
+inline constexpr Option kCpusOption{.name = "cpus",
+                                    .value = ValueKind::kText,
+                                    .value_name = "N",
+                                    .help = "at most so many processors, such as 1.5"};
+inline constexpr Option kPidsOption{.name = "pids",
+                                    .value = ValueKind::kCount,
+                                    .value_name = "N",
+                                    .help = "at most so many processes and threads"};
+inline constexpr Option kTimeoutOption{
+    .name = "timeout",
+    .value = ValueKind::kText,
+    .value_name = "TIME",
+    .help = "end the command after this time, such as 30s, 5m or 1h"};
+inline constexpr Option kWholeHomeOption{
+    .name = "allow-broad", .help = "even if the project is / or your whole home folder"};
+
+// 1024 or 512M. kInvalid.
+Result<uint64_t> ParseSize(std::string_view text);
+// 30s, 5m, 1h, 250ms. kInvalid.
+Result<std::chrono::milliseconds> ParseTime(std::string_view text);
+// As a shell would have to be given it.
+std::string QuotedForShell(const std::vector<std::string>& argv);
+
+Result<session::SessionOptions> SessionFor(const Arguments& arguments);
+Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::string& project);
+
+}  // namespace sandglass::cli
