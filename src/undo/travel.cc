@@ -81,7 +81,7 @@ std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& fi
     }
   }
   MutexLock pin(pack_mutex_);
-  Append(FindDamage(view, files, StepEnd::kClosed, check), conflicts);
+  Append(FindDamage(view, files, StepEnd::kClosed, check, crossing.later), conflicts);
   return conflicts;
 }
 

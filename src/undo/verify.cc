@@ -240,7 +240,7 @@ std::optional<KeptLook> LookLeftAlone(const StepView& view, const MetaRecord& r)
 }
 
 std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end,
-                                 AnchorCheck check) {
+                                 AnchorCheck check, const LaterSteps* later) {
   std::vector<Conflict> conflicts;
   const auto note = [&](std::optional<Conflict> conflict) {
     if (conflict) conflicts.push_back(std::move(*conflict));
@@ -259,7 +259,8 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
   view.journal().ForEach<MetaRecord, ContentRecord, RemoveRecord, RenameRecord, ReplaceRecord>(
       [&](const Record& record, size_t) {
         if (const auto* meta = std::get_if<MetaRecord>(&record)) {
-          if (!present) untouched.See(*meta);
+          if (!present && (later == nullptr || !later->HaveChanged(meta->object)))
+            untouched.See(*meta);
         } else if (const auto* content = std::get_if<ContentRecord>(&record)) {
           if (!view.IsDropped(*content)) note(CheckContent(*content, files));
         } else if (const auto anchor = AnchorOf(view, record)) {

@@ -1,6 +1,7 @@
 // Verify: may a step be taken back? Looks only; changes nothing.
 #pragma once
 
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
@@ -18,7 +19,12 @@ namespace sandglass::undo {
 class LaterSteps {
  public:
   // Newest first.
-  void Add(const StepView& view) { trails_.emplace_back(view); }
+  void Add(const StepView& view) {
+    trails_.emplace_back(view);
+    changed_.insert(view.changed().begin(), view.changed().end());
+  }
+  // One of them changed the object, under whatever name: it does not look yet as it will when they are taken back.
+  bool HaveChanged(ObjectId object) const { return changed_.contains(object); }
   // What became of a path from before all of them.
   NameTrail::End Follow(std::string_view path) const;
   // Where a present path was before all of them; nullopt: it is newer.
@@ -26,6 +32,7 @@ class LaterSteps {
 
  private:
   std::vector<NameTrail> trails_;
+  std::unordered_set<ObjectId> changed_;
 };
 
 // Where the project differs from what the step left behind, path by path: someone else's edits.
@@ -39,7 +46,8 @@ enum class StepEnd : uint8_t { kClosed, kInterrupted };
 // Before that it is enough to know that all of them are there.
 enum class AnchorCheck : uint8_t { kPresence, kLooks };
 std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end,
-                                 AnchorCheck check = AnchorCheck::kLooks);
+                                 AnchorCheck check = AnchorCheck::kLooks,
+                                 const LaterSteps* later = nullptr);
 
 // What a step's journal says about the looks of an object that it only took a name from. As long as the step keeps it alive alone, nothing
 // but damage can change them.

@@ -96,6 +96,23 @@ TEST_F(UndoRedo, WhatWasBornInAFolderThatIsGoneIsFoundWhereItWent) {
   EXPECT_TREE_EQ(after, Snapshot());
 }
 
+TEST_F(UndoRedo, WhatALaterStepDidToAKeptInodeByAnotherNameIsNoDamage) {
+  EXPECT_EQ(::link((workspace().project() + "/small.txt").c_str(),
+                   (workspace().project() + "/other.txt").c_str()),
+            0);
+  const TreeSnapshot before = Snapshot();
+  InStep([&] { EXPECT_OK(ops().Unlink("small.txt")); });
+  InStep([&] { EXPECT_OK(ops().TruncateTo("other.txt", 0)); });
+  const TreeSnapshot after = Snapshot();
+  RollBack(2);
+  EXPECT_TREE_EQ(before, Snapshot());
+  RedoSteps(2);
+  EXPECT_TREE_EQ(after, Snapshot());
+  // A person takes the name that the later step used: a conflict, and not a damaged store.
+  Must(ReplaceFileAt(AT_FDCWD, (workspace().project() + "/other.txt").c_str(), "by a person"));
+  EXPECT_CODE(log().Rollback(2), Code::kConflict);
+}
+
 TEST_F(UndoRedo, AStepThatCannotBeginLeavesRedoAlone) {
   InStep([&] { ChangeMuch(1); });
   RollBack();
