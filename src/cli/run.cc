@@ -50,21 +50,21 @@ Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(const session::SessionOptions options, SessionFor(arguments));
   TRY_ASSIGN(const session::CommandSpec command,
              CommandFor(arguments, options.projects.front().paths.project));
+  const StandardStreams& streams = console.streams();
+  TRY_ASSIGN(auto host, session::HostStreams::Open({streams.in, streams.out, streams.err}));
   TRY_ASSIGN(auto session, session::Session::Start(options));
   TellRecovery(*session, console);
-  const StandardStreams& streams = console.streams();
-  auto report = [&]() -> Result<session::CommandReport> {
-    TRY_ASSIGN(auto host, session::HostStreams::Open({streams.in, streams.out, streams.err}));
-    return session->Run(command, host);
-  }();
-  if (!report.ok()) return report.error();
-  for (const std::string& warning : report->warnings) console.Note(warning);
-  const control::Outcome& outcome = report->outcome;
+  TRY_ASSIGN(const session::CommandReport report, session->Run(command, host));
+  for (const std::string& warning : report.warnings) console.Note(warning);
+  const control::Outcome& outcome = report.outcome;
   if (!outcome.error.empty()) console.Note(outcome.error);
+  if (outcome.ending == control::Ending::kTimedOut)
+    console.Note(
+        fmt::format("the command was ended after {}", arguments.Value(kTimeoutOption.name)));
   if (outcome.ending == control::Ending::kLost)
     return Error(Code::kIo, "the world ended before the command did");
   if (arguments.Has(kSummaryOption.name) || ::isatty(streams.err) == 1)
-    console.Note(Summary(*report));
+    console.Note(Summary(report));
   console.SetExitCode(static_cast<uint8_t>(outcome.exit_code));
   return Ok();
 }

@@ -23,6 +23,7 @@ constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
 
 Result<CommandReport> CommandRun::Run(const CommandSpec& spec) {
   label_ = spec.label;
+  TRY_ASSIGN(const auto raw, streams_.BecomeRaw());
   report_.step = NextId();
   TRY(parts_.tracker.Start(ExecFor(spec)));
   Status status = Act();

@@ -34,19 +34,19 @@ Result<HostStreams> HostStreams::Open(Descriptors descriptors) {
   streams.masked_ = true;
   streams.signals_ = Fd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!streams.signals_.valid()) return Error::FromErrno(errno, "signalfd");
-  if (::isatty(descriptors.in) == 1 && ::isatty(descriptors.out) == 1) TRY(streams.BecomeRaw());
+  streams.has_terminal_ = ::isatty(descriptors.in) == 1 && ::isatty(descriptors.out) == 1;
   return streams;
 }
 
-Status HostStreams::BecomeRaw() {
+Result<std::unique_ptr<HostStreams::RawMode>> HostStreams::BecomeRaw() const {
+  if (!has_terminal_) return std::unique_ptr<RawMode>();
   termios settings{};
   if (::tcgetattr(fds_.in, &settings) != 0) return Error::FromErrno(errno, "look at the terminal");
   const termios before = settings;
   ::cfmakeraw(&settings);
   if (::tcsetattr(fds_.in, TCSADRAIN, &settings) != 0)
     return Error::FromErrno(errno, "set the terminal up");
-  terminal_before_ = before;
-  return Ok();
+  return std::make_unique<RawMode>(fds_.in, before);
 }
 
 HostStreams::HostStreams(HostStreams&& other) noexcept
@@ -54,10 +54,9 @@ HostStreams::HostStreams(HostStreams&& other) noexcept
       signals_(std::move(other.signals_)),
       mask_before_(other.mask_before_),
       masked_(std::exchange(other.masked_, false)),
-      terminal_before_(std::exchange(other.terminal_before_, std::nullopt)) {}
+      has_terminal_(other.has_terminal_) {}
 
 HostStreams::~HostStreams() {
-  if (terminal_before_) ::tcsetattr(fds_.in, TCSADRAIN, &*terminal_before_);
   if (!masked_) return;
   while (TakeSignal()) {  // what came too late for the command must not end us now
   }
@@ -72,7 +71,7 @@ std::optional<int> HostStreams::TakeSignal() {
 }
 
 std::optional<control::TerminalSize> HostStreams::terminal() const {
-  if (!terminal_before_) return std::nullopt;
+  if (!has_terminal_) return std::nullopt;
   winsize size{};
   if (::ioctl(fds_.out, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
     return control::TerminalSize{};

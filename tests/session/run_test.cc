@@ -1,0 +1,268 @@
+// `sandglass run` from outside: the real program, the real shim, a real world.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/io.h"
+#include "tests/support/must.h"
+#include "tests/support/temp_workspace.h"
+#include "tests/support/tree_snapshot.h"
+#include "world/local/local_world.h"
+
+namespace sandglass::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+struct Ended {
+  int exit_code = -1;  // negative: the signal that ended sandglass itself
+  std::string out, err;
+};
+
+class SandglassRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = world::WhyNoLocalWorld(); !why.empty())
+      GTEST_SKIP() << "no local world: " << why;
+    state_ = workspace_.root() + "/state";
+    home_ = workspace_.root() + "/home";
+    MustCall(::mkdir(state_.c_str(), 0700), state_);
+    MustCall(::mkdir(home_.c_str(), 0700), home_);
+    MustCall(::mkdir((home_ + "/.ssh").c_str(), 0700), home_);
+    workspace_.WriteFile("keep.txt", "kept\n");
+    workspace_.WriteFile("src/deep/file", "old\n");
+    MustCall(::symlink("file", workspace_.Path("src/deep/link").c_str()), "symlink");
+    MustCall(::chmod(workspace_.Path("keep.txt").c_str(), 0640), "chmod");
+  }
+
+  // `sandglass` with these words, in the project. Its input is `input`.
+  Ended Sandglass(const Words& words, const std::string& input = "") {
+    const pid_t child = Begin(words, input);
+    return Finish(child);
+  }
+  Ended Run(const Words& command, const std::string& input = "") {
+    Words words = {"run", "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    return Sandglass(words, input);
+  }
+  Ended Shell(const std::string& script, const std::string& input = "") {
+    return Run({"sh", "-c", script}, input);
+  }
+
+  pid_t Begin(const Words& words, const std::string& input = "") {
+    const Fd in(MustCall(::memfd_create("in", MFD_CLOEXEC), "memfd"));
+    Must(PWriteFully(in.get(), AsBytes(input), 0));
+    out_ = Fd(MustCall(::memfd_create("out", MFD_CLOEXEC), "memfd"));
+    err_ = Fd(MustCall(::memfd_create("err", MFD_CLOEXEC), "memfd"));
+    std::vector<char*> argv = {const_cast<char*>(SANDGLASS_BINARY)};
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    const pid_t child = MustCall(::fork(), "fork");
+    if (child == 0) {
+      ::setenv("SANDGLASS_HOME", state_.c_str(), 1);
+      ::setenv("HOME", home_.c_str(), 1);
+      ::setenv("A_SECRET", "of the host", 1);
+      const int redirected[] = {::dup2(in.get(), 0), ::dup2(out_.get(), 1), ::dup2(err_.get(), 2)};
+      if (redirected[0] < 0 || ::chdir(workspace_.project().c_str()) != 0) ::_exit(99);
+      ::execv(argv[0], argv.data());
+      ::_exit(99);
+    }
+    return child;
+  }
+  Ended Finish(pid_t child) {
+    int status = 0;
+    MustCall(::waitpid(child, &status, 0), "waitpid");
+    Ended ended{.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status)};
+    ended.out = Content(out_);
+    ended.err = Content(err_);
+    return ended;
+  }
+  static std::string Content(const Fd& file) {
+    MustCall(::lseek(file.get(), 0, SEEK_SET), "rewind");
+    const Bytes bytes = Must(ReadFully(file.get(), 64 << 20));
+    return std::string(AsText(bytes));
+  }
+  void WaitUntilExists(const std::string& rel) {
+    for (int i = 0; i < 1000 && !workspace_.Exists(rel); ++i) ::usleep(10'000);
+    ASSERT_TRUE(workspace_.Exists(rel)) << rel;
+  }
+
+  TempWorkspace workspace_;
+  std::string state_, home_;
+  Fd out_, err_;
+};
+
+TEST_F(SandglassRun, ChangesTheRealFolderAndUndoTakesItBackExactly) {
+  const TreeSnapshot before = workspace_.Snapshot();
+  const Ended ran = Shell(
+      "rm -rf src && chmod 600 keep.txt && echo more >>keep.txt && mkdir -p a/b && echo x >a/b/c");
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_FALSE(workspace_.Exists("src"));
+  EXPECT_EQ(workspace_.ReadFile("keep.txt"), "kept\nmore\n");
+  const TreeSnapshot after = workspace_.Snapshot();
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
+  EXPECT_EQ(Sandglass({"redo"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(after, workspace_.Snapshot()));
+}
+
+TEST_F(SandglassRun, EachCommandIsAStepOfTheHistory) {
+  EXPECT_EQ(Run({"touch", "one"}).exit_code, 0);
+  EXPECT_EQ(Run({"true"}).exit_code, 0);
+  EXPECT_EQ(Run({"touch", "two words"}).exit_code, 0);
+  const Ended history = Sandglass({"history"});
+  EXPECT_THAT(history.out, HasSubstr("touch one"));
+  EXPECT_THAT(history.out, HasSubstr("touch 'two words'"));
+  EXPECT_EQ(Sandglass({"undo", "2"}).exit_code, 0);
+  EXPECT_FALSE(workspace_.Exists("one"));
+}
+
+TEST_F(SandglassRun, ItsExitCodeIsTheCommands) {
+  EXPECT_EQ(Shell("exit 7").exit_code, 7);
+  EXPECT_EQ(Shell("kill -9 $$").exit_code, 128 + SIGKILL);
+  EXPECT_EQ(Run({"there-is-no-such-program"}).exit_code, 127);
+  EXPECT_EQ(Run({"./keep.txt"}).exit_code, 126);
+}
+
+TEST_F(SandglassRun, ItsOwnFailuresAre125AndNothingRuns) {
+  EXPECT_EQ(Sandglass({"run"}).exit_code, 125);
+  EXPECT_EQ(Sandglass({"run", "--no-such-option", "--", "touch", "made"}).exit_code, 125);
+  EXPECT_EQ(Sandglass({"run", "--timeout", "soon", "--", "touch", "made"}).exit_code, 125);
+  EXPECT_EQ(Sandglass({"run", "-e", "no-value", "--", "touch", "made"}).exit_code, 125);
+  const Ended broad = Sandglass({"run", "-p", "/", "--", "touch", "made"});
+  EXPECT_EQ(broad.exit_code, 125);
+  EXPECT_THAT(broad.err, HasSubstr("--allow-broad"));
+  EXPECT_EQ(Sandglass({"run", "-p", home_, "--", "touch", "made"}).exit_code, 125);
+  EXPECT_FALSE(workspace_.Exists("made"));
+}
+
+TEST_F(SandglassRun, StreamsStayApartAndNothingOfOursIsInThem) {
+  const Ended ran = Shell("cat; echo to stderr >&2", "from the input\n");
+  EXPECT_EQ(ran.out, "from the input\n");
+  EXPECT_EQ(ran.err, "to stderr\n");
+  EXPECT_THAT(Sandglass({"run", "--summary", "--", "touch", "made"}).err,
+              HasSubstr("1 created; `sandglass undo` takes it back"));
+}
+
+TEST_F(SandglassRun, MuchOutputArrivesWhole) {
+  const Ended ran = Shell("head -c 5000000 /dev/zero | tr '\\0' x; head -c 300000 /dev/zero >&2");
+  EXPECT_EQ(ran.out, std::string(5'000'000, 'x'));
+  EXPECT_EQ(ran.err, std::string(300'000, '\0'));
+}
+
+TEST_F(SandglassRun, ACommandThatPrintsWithoutEndEndsWhenNobodyReads) {
+  int ends[2];
+  MustCall(::pipe2(ends, O_CLOEXEC), "pipe");
+  const pid_t child = MustCall(::fork(), "fork");
+  if (child == 0) {
+    ::setenv("SANDGLASS_HOME", state_.c_str(), 1);
+    ::dup2(ends[1], 1);
+    if (::chdir(workspace_.project().c_str()) == 0)
+      ::execl(SANDGLASS_BINARY, "sandglass", "run", "--", "yes", nullptr);
+    ::_exit(99);
+  }
+  ::close(ends[1]);
+  char first[2];
+  EXPECT_EQ(::read(ends[0], first, 2), 2);
+  ::close(ends[0]);
+  int status = 0;
+  MustCall(::waitpid(child, &status, 0), "waitpid");
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGPIPE);
+}
+
+TEST_F(SandglassRun, ATimeoutEndsTheCommandAndItsStepCanBeUndone) {
+  const TreeSnapshot before = workspace_.Snapshot();
+  const Ended ran =
+      Sandglass({"run", "--timeout", "300ms", "--", "sh", "-c", "touch made; sleep 60"});
+  EXPECT_EQ(ran.exit_code, 128 + SIGTERM);
+  EXPECT_THAT(ran.err, HasSubstr("300ms"));
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
+}
+
+TEST_F(SandglassRun, ASignalIsPassedOn) {
+  const pid_t child = Begin(
+      {"run", "--", "sh", "-c", "trap 'exit 5' INT; touch ready; while :; do sleep 0.05; done"});
+  WaitUntilExists("ready");
+  MustCall(::kill(child, SIGINT), "kill");
+  EXPECT_EQ(Finish(child).exit_code, 5);
+}
+
+TEST_F(SandglassRun, WhatItLeavesBehindEndsWithIt) {
+  const Ended ran = Shell("(sleep 61.25 & echo $!) ; echo done");
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_THAT(ran.out, HasSubstr("done"));
+  EXPECT_NE(::system("pgrep -f '[s]leep 61.25' >/dev/null"), 0);
+}
+
+TEST_F(SandglassRun, TheHostsSecretsAreOutOfSight) {
+  EXPECT_NE(Shell("ls " + state_).exit_code, 0);
+  EXPECT_NE(Shell("ls ~/.ssh").exit_code, 0);
+  EXPECT_THAT(Shell("env").out, Not(HasSubstr("A_SECRET")));
+  EXPECT_EQ(Sandglass({"run", "-e", "GIVEN=yes", "--", "sh", "-c", "echo $GIVEN"}).out, "yes\n");
+}
+
+TEST_F(SandglassRun, TheWorldsHomeStaysUnlessItIsEphemeral) {
+  EXPECT_EQ(Shell("echo one >~/own").exit_code, 0);
+  EXPECT_EQ(Shell("cat ~/own").out, "one\n");
+  EXPECT_NE(Sandglass({"run", "--ephemeral", "--", "sh", "-c", "cat ~/own"}).exit_code, 0);
+}
+
+// Everything dies at once: the next start finds the step half done and takes it back.
+TEST_F(SandglassRun, KilledInTheMiddleOfACommandTheNextStartRecovers) {
+  const TreeSnapshot before = workspace_.Snapshot();
+  const pid_t child =
+      Begin({"run", "--", "sh", "-c", "rm -rf src; echo x >keep.txt; touch ready; sleep 60"});
+  WaitUntilExists("ready");
+  MustCall(::kill(child, SIGKILL), "kill");
+  EXPECT_EQ(Finish(child).exit_code, -SIGKILL);
+  const Ended next = Run({"true"});
+  EXPECT_EQ(next.exit_code, 0);
+  EXPECT_THAT(next.err, HasSubstr("step 1"));
+  EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
+}
+
+TEST_F(SandglassRun, ASecondRunInTheSameProjectIsRefusedWhileTheFirstLasts) {
+  const pid_t child =
+      Begin({"run", "--", "sh", "-c", "touch ready; while test ! -e stop; do sleep 0.05; done"});
+  WaitUntilExists("ready");
+  Fd out = std::move(out_), err = std::move(err_);
+  const Ended second = Run({"touch", "second"});
+  EXPECT_EQ(second.exit_code, 125);
+  EXPECT_FALSE(workspace_.Exists("second"));
+  out_ = std::move(out), err_ = std::move(err);
+  workspace_.WriteFile("stop", "");
+  EXPECT_EQ(Finish(child).exit_code, 0);
+}
+
+TEST_F(SandglassRun, RealToolsWorkAndAreUndoneToTheLastByte) {
+  const TreeSnapshot before = workspace_.Snapshot();
+  const Ended ran = Shell(
+      "set -e; git init -q .; git add .; git -c user.name=n -c user.email=e commit -qm first; git "
+      "mv keep.txt moved; "
+      "tar cf t.tar src; rm -r src; tar xf t.tar; cp -a src copy; sed -i s/old/new/ "
+      "copy/deep/file; "
+      "find . -name file | wc -l");
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "2\n");
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
+}
+
+}  // namespace
+}  // namespace sandglass::test
