@@ -24,12 +24,13 @@ define build
 endef
 
 .PHONY: demo
-demo: build ## delete a tree through the undo library and bring it back
+demo: build ## a command in a world deletes a project, undo brings it back; the same with the library
 	@build/release/bin/sandglass_demo
+	@examples/world_demo.sh
 
 .PHONY: build
 build: bootstrap ## release build: build/sandglass and the libraries in build/lib
-	$(call build,release,sandglass sandglass_demo sandglass_undo)
+	$(call build,release,sandglass sandglass-shim sandglass_demo sandglass_undo)
 	@ln -sfn release/lib build/lib
 	@if [ -e build/release/bin/sandglass ]; then ln -sf release/bin/sandglass build/sandglass; fi
 

@@ -2,6 +2,7 @@
 # other as "base/..." and "undo/...": the include root is include/sandglass.
 
 install(TARGETS sandglass RUNTIME DESTINATION bin)
+install(TARGETS sandglass-shim RUNTIME DESTINATION libexec/sandglass)
 install(TARGETS sandglass_undo sandglass_base ARCHIVE DESTINATION lib)
 
 # Of undo only what a caller may use, of base everything.
