@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/passed_fds.h"
+#include "base/signals.h"
 #include "control/shim_start.h"
 
 namespace sandglass::shim {
@@ -126,13 +127,6 @@ class Starter {
     const Report failure{fate, errno};
     Tell(reports_, fate, failure.value);
     ::_exit(ExitCodeFor(failure));
-  }
-
-  void ResetSignals() {
-    for (int number = 1; number <= control::kMaxSignal; ++number) ::signal(number, SIG_DFL);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
   }
 
   void ConnectStreams() {

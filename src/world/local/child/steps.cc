@@ -20,6 +20,7 @@
 #include <iterator>
 
 #include "base/fd.h"
+#include "base/signals.h"
 #include "control/shim_start.h"
 #include "world/local/child/mounts.h"
 #include "world/local/child/plan.h"
@@ -32,7 +33,6 @@ constexpr int kShimProgram = 6;
 constexpr int kStatus = 7;
 
 constexpr char kHostName[] = "sandglass";
-constexpr int kMaxSignal = 64;
 
 struct Progress {
   ChildPlan& plan;
@@ -172,12 +172,7 @@ int DropCapabilities(Progress& at) {
 
 int ForbidNewPrivileges(Progress&) { return AsErrno(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)); }
 
-int ResetSignals(Progress&) {
-  for (int number = 1; number <= kMaxSignal; ++number) ::signal(number, SIG_DFL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  return AsErrno(::sigprocmask(SIG_SETMASK, &none, nullptr));
-}
+int ForgetSignals(Progress&) { return ResetSignals(); }
 
 int BecomeShim(Progress& at) {
   char name[] = "sandglass-shim";
@@ -212,7 +207,7 @@ constexpr ChildStep kSteps[] = {
     {"set limits", SetLimits},
     {"drop capabilities", DropCapabilities},
     {"forbid new privileges", ForbidNewPrivileges},
-    {"reset signals", ResetSignals},
+    {"reset signals", ForgetSignals},
     {"start the shim", BecomeShim},
 };
 
