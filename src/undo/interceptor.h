@@ -57,6 +57,8 @@ enum class NodeType : uint8_t {
 };
 // As in a mode: S_IFREG, S_IFDIR, ...
 uint32_t FileTypeBits(NodeType type);
+// Of a mode's type bits; without any it is a file.
+NodeType NodeTypeOf(uint32_t mode);
 enum class RenameMode : uint8_t { kReplace, kNoReplace, kExchange };
 enum class Truncate : uint8_t { kNo, kYes };
 // Whether the bridge will announce every later write with its offset (FUSE, 9P) or hands the descriptor out (supervision).

@@ -190,7 +190,7 @@ void LogCore::HousekeeperLoop() {
       house_busy_ = true;
     }
     (void)frame_->EmptyTrash();  // what stays is tried again next time
-    for (const std::string& name : ListNames(frame_->steps())) {
+    for (const std::string& name : ListNamesIfReadable(frame_->steps())) {
       {
         MutexLock lock(house_mutex_);
         if (house_stop_) return;

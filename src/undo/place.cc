@@ -315,16 +315,27 @@ Result<std::string> StoreLocationFor(const std::string& project) {
       .native();
 }
 
-std::vector<std::string> ListNames(int dir_fd) {
+Result<std::vector<std::string>> ListNames(int dir_fd) {
+  Fd fd(::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return Error::FromErrno(errno, "list a folder");
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd.get()), &::closedir);
+  if (dir == nullptr) return Error::FromErrno(errno, "list a folder");
+  (void)fd.Release();
   std::vector<std::string> names;
-  const int fd = ::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return names;
-  std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd), &::closedir);
-  while (const dirent* entry = dir == nullptr ? nullptr : ::readdir(dir.get())) {
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(dir.get());
+    if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
+  if (errno != 0) return Error::FromErrno(errno, "list a folder");
   return names;
+}
+
+std::vector<std::string> ListNamesIfReadable(int dir_fd) {
+  auto names = ListNames(dir_fd);
+  return names.ok() ? std::move(*names) : std::vector<std::string>();
 }
 
 }  // namespace sandglass::undo

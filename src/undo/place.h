@@ -77,7 +77,8 @@ Result<Fd> OpenSubdir(int dir_fd, const char* name);
 // nothing is followed out of the store, and nothing waits.
 Result<Fd> OpenStoreFile(int dir_fd, const char* name, int flags);
 bool NameExists(int dir_fd, const char* name);
-// Empty if it cannot be read.
-std::vector<std::string> ListNames(int dir_fd);
+Result<std::vector<std::string>> ListNames(int dir_fd);
+// The same where a folder that cannot be read is as good as an empty one.
+std::vector<std::string> ListNamesIfReadable(int dir_fd);
 
 }  // namespace sandglass::undo

@@ -35,7 +35,7 @@ Result<Fd> OpenStepFolder(const Place& place, StepId step) {
 template <class Each>
 void ForEachRecord(std::initializer_list<int> step_folders, Each each) {
   for (int folder : step_folders) {
-    for (const std::string& name : ListNames(folder)) {
+    for (const std::string& name : ListNamesIfReadable(folder)) {
       auto dir = OpenSubdir(folder, name.c_str());
       if (!dir.ok()) continue;
       auto journal = JournalView::Open(dir->get(), "journal");
@@ -401,7 +401,7 @@ void PastReader::AddMoved(std::set<std::string>& paths) const {
   };
   const auto names_in = [&](const std::string& path) {
     auto folder = OpenBeneath(place_->root.get(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    return folder.ok() ? ListNames(folder->get()) : std::vector<std::string>();
+    return folder.ok() ? ListNamesIfReadable(folder->get()) : std::vector<std::string>();
   };
   while (!work.empty()) {
     const std::string path = std::move(work.back());

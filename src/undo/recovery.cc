@@ -228,7 +228,8 @@ Status LogCore::AdoptLateShadows() {
   }
   StepFiles files(std::move(*dir));
   TRY_ASSIGN(int blobs, files.Blobs());
-  for (const std::string& name : ListNames(blobs))
+  TRY_ASSIGN(const auto names, ListNames(blobs));
+  for (const std::string& name : names)
     next_blob = std::max<uint32_t>(next_blob, std::strtoul(name.c_str(), nullptr, 10) + 1);
   TRY_ASSIGN(const auto changed, shadows_.Changed());
   for (const ObjectId& id : changed) {

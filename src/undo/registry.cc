@@ -140,7 +140,8 @@ Result<RegistryClaim> RegistryClaim::Take(const std::string& folder, const std::
 
 // Only the disks of entries above and below are looked at: a dead network mount under some other project is no reason to hang.
 Status RegistryClaim::CheckOthers(const Logger& log) const {
-  for (const std::string& name : ListNames(folder_.get())) {
+  TRY_ASSIGN(const auto names, ListNames(folder_.get()));
+  for (const std::string& name : names) {
     if (!IsEntryName(name)) continue;
     auto entry = ReadEntry(folder_.get(), name);
     if (!entry.ok()) {
@@ -197,7 +198,7 @@ std::optional<RegisteredProject> FindFormerPlace(const std::string& registry,
   const auto identifier = Identifier::Probe(root.get());
   const auto id = identifier.ok() ? identifier->OfFd(root.get()) : Result<ObjectId>(kNoObject);
   if (!id.ok() || *id == kNoObject) return std::nullopt;
-  for (const std::string& name : ListNames(entries->get())) {
+  for (const std::string& name : ListNamesIfReadable(entries->get())) {
     if (!IsEntryName(name)) continue;
     auto entry = ReadEntry(entries->get(), name);
     if (!entry.ok()) continue;

@@ -41,25 +41,6 @@ class FlagsOfFolder {
   std::optional<uint32_t> flags_;  // to be put back
 };
 
-NodeType TypeOf(uint32_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFDIR:
-      return NodeType::kDirectory;
-    case S_IFLNK:
-      return NodeType::kSymlink;
-    case S_IFIFO:
-      return NodeType::kFifo;
-    case S_IFSOCK:
-      return NodeType::kSocket;
-    case S_IFCHR:
-      return NodeType::kCharDevice;
-    case S_IFBLK:
-      return NodeType::kBlockDevice;
-    default:
-      return NodeType::kFile;
-  }
-}
-
 // Only blocks with something in them: the rest is a hole again. `fd` is empty.
 Status WriteSparse(int fd, std::string_view content) {
   constexpr size_t kBlock = 64 << 10;
@@ -265,7 +246,7 @@ class Restorer {
   Status Create(const PastState& want) {
     const uint32_t mode = want.meta.mode;
     TRY(UnlockParent());
-    return Do(interceptor_.BeginCreate(Here(), TypeOf(mode)), [&]() -> int {
+    return Do(interceptor_.BeginCreate(Here(), NodeTypeOf(mode)), [&]() -> int {
       if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
       std::optional<FlagsOfFolder> flags;
       if (!S_ISREG(mode)) flags.emplace(dir_.get(), want.meta.flags & ~kBlockingFlags);

@@ -132,8 +132,10 @@ Status LogCore::TakeBackReversal() {
 
 Result<std::unique_ptr<StepFiles>> LogCore::FindByUid(uint64_t uid) {
   std::vector<std::pair<int, std::string>> folders = {{frame_->wal(), kInProgress}};
-  for (int parent : {frame_->steps(), frame_->redo()})
-    for (std::string& name : ListNames(parent)) folders.emplace_back(parent, std::move(name));
+  for (int parent : {frame_->steps(), frame_->redo()}) {
+    TRY_ASSIGN(auto names, ListNames(parent));
+    for (std::string& name : names) folders.emplace_back(parent, std::move(name));
+  }
   for (const auto& [parent, name] : folders) {
     TRY_ASSIGN(const auto view, FindJournal(parent, name.c_str()));
     if (!view || view->header().uid != uid) continue;

@@ -174,7 +174,7 @@ Status Shadows::WriteNote(const OpenObject& object, const Shadow& shadow) {
 Status Shadows::Load() {
   if (!NameExists(place_.store.get(), kFolder)) return Ok();
   TRY_ASSIGN(int folder, Folder());
-  std::vector<std::string> names = ListNames(folder);
+  TRY_ASSIGN(std::vector<std::string> names, ListNames(folder));
   // Of two shadows of an object the newer one counts, and its number is the higher one.
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::strtoul(a.c_str(), nullptr, 10) < std::strtoul(b.c_str(), nullptr, 10);

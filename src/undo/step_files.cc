@@ -49,7 +49,8 @@ Status ForEachBlock(int fd, uint64_t size, Each each) {
 
 // Anchors are reached through the folder that they are in, which therefore must not lead out of the store.
 Status CheckAnchorFolders(int anchors) {
-  for (const std::string& folder : ListNames(anchors)) {
+  TRY_ASSIGN(const auto folders, ListNames(anchors));
+  for (const std::string& folder : folders) {
     const auto stat = LookAt(anchors, folder.c_str());
     if (stat && !stat->IsDirectory())
       return Error(Code::kCorrupt, "a folder of anchors has been replaced by something else");
@@ -210,10 +211,10 @@ Status StepFiles::SyncAnchors() {
 void ForEachAnchor(int step_dir, const std::function<void(int, const char*)>& each) {
   auto anchors = OpenSubdir(step_dir, "anchors");
   if (!anchors.ok()) return;
-  for (const std::string& folder : ListNames(anchors->get())) {
+  for (const std::string& folder : ListNamesIfReadable(anchors->get())) {
     auto fd = OpenSubdir(anchors->get(), folder.c_str());
     if (!fd.ok()) continue;
-    for (const std::string& name : ListNames(fd->get())) each(fd->get(), name.c_str());
+    for (const std::string& name : ListNamesIfReadable(fd->get())) each(fd->get(), name.c_str());
   }
 }
 

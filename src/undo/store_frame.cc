@@ -32,7 +32,9 @@ Status CheckVersion(int store_fd) {
                                            *version, kFormatVersion));
 }
 
-Result<Fd> TakeLock(const Place& place) {
+}  // namespace
+
+Result<Fd> TakeStoreLock(const Place& place) {
   const int store_fd = place.store.get();
   auto lock = OpenStoreFile(store_fd, "lock", O_RDWR | O_CREAT);
   if (!lock.ok())
@@ -48,6 +50,8 @@ Result<Fd> TakeLock(const Place& place) {
       fmt::format("another Sandglass{} is using the undo store {}; end it or try again later", who,
                   place.store_path));
 }
+
+namespace {
 
 // A store holds identities of one project's objects: used with another project it would only see conflicts.
 Status CheckProject(const Place& place) {
@@ -81,11 +85,17 @@ Status Sign(const Place& place, int lock_fd) {
                       WriteStoreOwner({.root = place.root_id, .path = place.project_path}));
 }
 
+bool IsShortage(const Error& error) {
+  const int why = error.sys_errno();
+  return why == EMFILE || why == ENFILE || why == ENOMEM;
+}
+
 Result<StepRow> ReadRow(int folder_fd, const std::string& name) {
   TRY_ASSIGN(Fd dir, OpenSubdir(folder_fd, name.c_str()));
   auto summary = ReadJournalSummary(dir.get(), "journal");
   if (summary.ok()) return StepRow{name, std::move(summary->header), summary->close, false};
   StepRow row{.folder = name, .damaged = true};
+  if (IsShortage(summary.error())) return summary.error();
   if (auto view = JournalView::Open(dir.get(), "journal"); view.ok()) {
     row.header = view->header();
   } else if (auto id = ParseStepId(name)) {
@@ -138,7 +148,7 @@ Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
   std::unique_ptr<StoreFrame> frame(new StoreFrame(place));
   const int store = place.store.get();
   TRY(CheckStore(place));  // before the lock, whose file would be made and written to
-  TRY_ASSIGN(frame->lock_, TakeLock(place));
+  TRY_ASSIGN(frame->lock_, TakeStoreLock(place));
   TRY(CheckStore(place));  // again: it may have been somebody's who has just left it
   TRY(Sign(place, frame->lock_.get()));
   TRY_ASSIGN(frame->wal_, OpenOrMakeDir(store, "wal"));
@@ -164,8 +174,8 @@ Result<std::string> StoreFrame::SetAside(int parent_fd, const char* name) {
 }
 
 Status StoreFrame::EmptyTrash() {
-  for (const std::string& name : ListNames(trash_.get()))
-    TRY(RemoveTreeAt(trash_.get(), name.c_str()));
+  TRY_ASSIGN(const auto names, ListNames(trash_.get()));
+  for (const std::string& name : names) TRY(RemoveTreeAt(trash_.get(), name.c_str()));
   return Ok();
 }
 
@@ -175,7 +185,7 @@ bool LooksLikeStore(int store_fd) {
                        [&](const char* each) { return name == each; });
   };
   const auto names = ListNames(store_fd);
-  return std::all_of(names.begin(), names.end(), known);
+  return names.ok() && std::all_of(names->begin(), names->end(), known);
 }
 
 bool IsStore(int store_fd) {
@@ -189,10 +199,14 @@ bool IsStore(int store_fd) {
 
 Result<std::vector<StepRow>> ListSteps(int folder_fd) {
   std::vector<StepRow> rows;
-  for (const std::string& name : ListNames(folder_fd)) {
+  TRY_ASSIGN(const auto names, ListNames(folder_fd));
+  for (const std::string& name : names) {
     auto row = ReadRow(folder_fd, name);
-    if (row.ok())
-      rows.push_back(std::move(*row));  // else it went away while we looked, or is no step
+    if (row.ok()) rows.push_back(std::move(*row));
+    // Else it went away while we looked, or is no step. But a step that is only out of reach now must not be forgotten: its
+    // number would be given away again.
+    else if (IsShortage(row.error()))
+      return row.error();
   }
   PlaceDamaged(rows);
   std::sort(rows.begin(), rows.end(), [](const StepRow& a, const StepRow& b) {

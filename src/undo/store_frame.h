@@ -63,6 +63,9 @@ class StoreFrame {
   uint64_t next_trash_ = 0;
 };
 
+// Held as long as the descriptor is open. kLocked: another process has it.
+Result<Fd> TakeStoreLock(const Place& place);
+
 // Is there nothing yet, or a store of this project that this program can use? Changes nothing. kInvalid, kVersion, kForeign.
 Status CheckStore(const Place& place);
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -582,13 +581,7 @@ Status UndoLog::Discard(const UndoPaths& paths) {
   TRY_ASSIGN(const std::string registry, RegistryFor(paths));
   TRY_ASSIGN(auto place, OpenPlace(paths, StoreAccess::kReadWrite));
   const int store = place->store.get();
-  Fd lock(::openat(store, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!lock.valid()) return Error::FromErrno(errno, "open the store's lock");
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return Error::FromErrno(errno, "lock the store");
-    return Error(Code::kLocked,
-                 "another Sandglass is using this project's undo store; end it or try again later");
-  }
+  TRY_ASSIGN(const Fd lock, TakeStoreLock(*place));
   for (const char* name : kStoreNames) {
     if (std::string_view(name) != "lock") TRY(RemoveTreeAt(store, name));
   }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -74,6 +75,30 @@ class UndoBadPlace : public UndoTest {
     if (!opened.ok()) EXPECT_FALSE(opened.error().message().empty());
   }
 };
+
+// With too few descriptors the log does not open; it never opens with a part of its history, whose numbers it would give away again.
+TEST_F(UndoBadPlace, AProcessShortOfDescriptorsForgetsNoStep) {
+  test::SmallTree(workspace().project());
+  OpenLog();
+  for (const char* name : {"one", "two", "three"}) {
+    InStep([&] { EXPECT_OK(ops().WriteNew(name, "new")); });
+  }
+  CloseLog();
+  constexpr rlim_t kTooFew = 8, kEnough = 48;
+  for (rlim_t limit = kTooFew; limit <= kEnough; ++limit) {
+    RunForked([&] {
+      const rlimit few{limit, limit};
+      MustCall(::setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
+      const Result<std::unique_ptr<UndoLog>> opened = UndoLog::Open(paths(), options_);
+      if (limit == kTooFew) EXPECT_FALSE(opened.ok());
+      if (limit == kEnough) EXPECT_OK(opened);
+      if (opened.ok()) EXPECT_THAT(Must((*opened)->History()), SizeIs(3)) << limit;
+    });
+  }
+  OpenLog();
+  EXPECT_THAT(Must(log().History()), SizeIs(3));
+  RollBack(3);
+}
 
 TEST_F(UndoBadPlace, AStoreThatCannotBeWrittenToIsRefused) {
   test::SmallTree(workspace().project());

@@ -171,34 +171,19 @@ Answer MakeDir(Call& call) {
                 [&](int dir, const char* name) { return ::mkdirat(dir, name, mode); });
 }
 
-std::optional<NodeType> NodeTypeOf(mode_t mode) {
-  switch (mode & S_IFMT) {
-    case 0:
-    case S_IFREG:
-      return NodeType::kFile;
-    case S_IFIFO:
-      return NodeType::kFifo;
-    case S_IFSOCK:
-      return NodeType::kSocket;
-    case S_IFCHR:
-      return NodeType::kCharDevice;
-    case S_IFBLK:
-      return NodeType::kBlockDevice;
-    default:
-      return std::nullopt;
-  }
-}
-
 Answer MakeNode(Call& call) {
   ANSWER_ASSIGN(const Location at, LocateArg(call, call.rule.at));
   if (!at.ours()) return Answer::Continue();
   const auto mode = static_cast<mode_t>(call.Value(0));
   const auto device = static_cast<dev_t>(call.Value(1));
-  const auto type = NodeTypeOf(mode);
-  if (!type) return Answer::Fail(S_ISDIR(mode) ? EPERM : EINVAL);
+  if (S_ISDIR(mode)) return Answer::Fail(EPERM);
+  // Symlinks, and bits that no type has.
+  const NodeType type = undo::NodeTypeOf(mode);
+  if ((mode & S_IFMT) != 0 && (S_ISLNK(mode) || undo::FileTypeBits(type) != (mode & S_IFMT)))
+    return Answer::Fail(EINVAL);
   // In a user namespace nobody may make devices.
   if ((S_ISCHR(mode) && device != 0) || S_ISBLK(mode)) return Answer::Fail(EPERM);
-  return Create(call, at, *type,
+  return Create(call, at, type,
                 [&](int dir, const char* name) { return ::mknodat(dir, name, mode, device); });
 }
 

@@ -1,0 +1,51 @@
+// What the bridge holds between Begin and Commit.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "undo/interceptor.h"
+#include "undo/log_core.h"
+
+namespace sandglass::undo {
+
+// What a ticket holds until it is committed. Members die in reverse order: objects (and their leases) first, the gate last.
+struct TicketState {
+  StepGate::Pass pass;
+  KeyLocks::Hold hold;
+  StepWriter* writer = nullptr;  // null: the operation is not recorded
+  std::optional<OpSeq> seq;
+  std::optional<OpenObject> object;
+  std::optional<OpenObject> target;
+  // A change of names, as HasHappened asks for it.
+  struct Intent {
+    IntentKind kind;
+    int dir_fd;
+    ObjectId dir;
+    std::string name;
+    ObjectId object;
+
+    bool IsBirth() const { return kind == IntentKind::kCreate && object == kNoObject; }
+  };
+  std::optional<Intent> intent;
+  // What to give up if the operation fails, and the name that lost its object meanwhile.
+  Keep keep;
+  ObjectId kept_object;
+  int kept_dir = -1;
+  std::string kept_name;
+  std::optional<StepWriter::Replacement> replacement;
+  std::optional<OpenObject> replaced_in;
+  bool performed = false;
+  bool folder_rename = false;
+  LogCore* log = nullptr;
+
+  Status GiveBack();
+  std::optional<Outcome> Judge() const;
+  SafeguardTracker::Claim claim;
+};
+
+// Of an operation that undo has nothing to do with.
+Ticket UnrecordedTicket();
+
+}  // namespace sandglass::undo
