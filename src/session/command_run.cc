@@ -28,11 +28,19 @@ Result<CommandReport> CommandRun::Run(const CommandSpec& spec) {
   TRY(parts_.tracker.Start(ExecFor(spec)));
   Status status = Act();
   while (status.ok() && !Finished()) status = Turn();
-  if (!status.ok()) {
-    (void)parts_.tracker.GiveUp(report_.step);
-    return status.error();
-  }
+  if (!status.ok()) return GiveUp(status.error());
   return std::move(report_);
+}
+
+// What the command did until now is on record and stays undoable; nothing may add to it unseen.
+Error CommandRun::GiveUp(const Error& why) {
+  parts_.world->Kill();
+  parts_.processes.clear();                   // waits for their end
+  (void)parts_.tracker.GiveUp(report_.step);  // it may not know the command, or no longer
+  Status closed = closed_ ? Ok() : CloseSteps();
+  if (closed.ok()) return why;
+  return why.WithContext(
+      fmt::format("and its step could not be closed ({})", closed.error().message()));
 }
 
 control::Exec CommandRun::ExecFor(const CommandSpec& spec) const {
@@ -73,9 +81,8 @@ Status CommandRun::Do(const control::StepChange& change) {
 Status CommandRun::OpenSteps() {
   for (size_t i = 0; i < parts_.logs.size(); ++i) {
     auto opened = parts_.logs[i].log->OpenStep({.label = label_, .id = report_.step});
-    if (opened.ok()) continue;
-    while (i-- > 0) (void)parts_.logs[i].log->AbortStep();
-    return opened.error();
+    if (!opened.ok()) return opened.error();
+    parts_.logs[i].step_open = true;
   }
   return Ok();
 }
@@ -83,18 +90,20 @@ Status CommandRun::OpenSteps() {
 Status CommandRun::CloseSteps() {
   closed_ = true;
   if (parts_.processes.empty()) parts_.supervisor->ForgetWriters();
+  Status all;
   for (size_t i = 0; i < parts_.logs.size(); ++i) {
-    undo::UndoLog& log = *parts_.logs[i].log;
-    ProjectStep step{.project = parts_.logs[i].path, .changes = {}, .evicted = {}};
-    auto evicted = log.CloseStep(parts_.supervisor->LiveWriters(i));
-    if (!evicted.ok()) {
-      Warn(fmt::format("{}: {}", step.project, evicted.error().message()));
-      continue;
-    }
-    step.evicted = std::move(*evicted);
-    TRY_ASSIGN(step.changes, log.Changes(report_.step));
-    report_.projects.push_back(std::move(step));
+    if (!std::exchange(parts_.logs[i].step_open, false)) continue;
+    if (Status one = CloseStep(i); !one.ok() && all.ok()) all = one;
   }
+  return all;
+}
+
+Status CommandRun::CloseStep(size_t project) {
+  undo::UndoLog& log = *parts_.logs[project].log;
+  ProjectStep step{.project = parts_.logs[project].path, .changes = {}, .evicted = {}};
+  TRY_ASSIGN(step.evicted, log.CloseStep(parts_.supervisor->LiveWriters(project)));
+  TRY_ASSIGN(step.changes, log.Changes(report_.step));
+  report_.projects.push_back(std::move(step));
   return Ok();
 }
 
@@ -174,38 +183,37 @@ Status CommandRun::Turn() {
     return Error::FromErrno(errno, "poll");
   if ((fds[1].revents & POLLIN) != 0) TRY(TakeListeners());
   if (fds[2].revents != 0) TakeSignals();
-  if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) TRY(ReadChannel());
-  if (fds[3].revents != 0 || !input_.empty()) TRY(TakeInput());
+  if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) ReadChannel();
+  if (fds[3].revents != 0 || !input_.empty()) TakeInput();
   for (Stream stream : kStreams) TRY(WriteOutput(stream));
   NoticeEndedProcesses();
   parts_.tracker.Tick();
   TRY(Act());
-  return WriteChannel();
-}
-
-Status CommandRun::ReadChannel() {
-  std::string buffer(kReadBytes, '\0');
-  const ssize_t got = ::recv(parts_.world->control_fd(), buffer.data(), buffer.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Ok();
-  if (got <= 0) {
-    parts_.world->Kill();
-    parts_.tracker.ChannelDied();
-    return Ok();
-  }
-  std::string_view bytes(buffer.data(), static_cast<size_t>(got));
-  while (auto line = parts_.lines.Next(bytes)) parts_.tracker.Receive(*line);
+  WriteChannel();
   return Ok();
 }
 
-Status CommandRun::WriteChannel() {
+void CommandRun::ReadChannel() {
+  std::string buffer(kReadBytes, '\0');
+  const ssize_t got = ::recv(parts_.world->control_fd(), buffer.data(), buffer.size(), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    parts_.world->Kill();
+    parts_.tracker.ChannelDied();
+    return;
+  }
+  std::string_view bytes(buffer.data(), static_cast<size_t>(got));
+  while (auto line = parts_.lines.Next(bytes)) parts_.tracker.Receive(*line);
+}
+
+void CommandRun::WriteChannel() {
   while (!parts_.queue.empty()) {
     const std::string_view bytes = parts_.queue.Front();
     const ssize_t sent =
         ::send(parts_.world->control_fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) return Ok();  // full, or dead, which reading tells
+    if (sent < 0) return;  // full, or dead, which reading tells
     parts_.queue.Consume(static_cast<size_t>(sent));
   }
-  return Ok();
 }
 
 Status CommandRun::TakeListeners() {
@@ -238,7 +246,7 @@ void CommandRun::NoticeEndedProcesses() {
   });
 }
 
-Status CommandRun::TakeInput() {
+void CommandRun::TakeInput() {
   if (input_.empty() && takes_input_) {
     input_.resize(kReadBytes);
     const ssize_t got = ::read(streams_.in(), input_.data(), input_.size());
@@ -249,13 +257,12 @@ Status CommandRun::TakeInput() {
       (void)parts_.tracker.CloseInput(report_.step);  // it may have ended meanwhile
     }
   }
-  if (input_.empty() || parts_.queue.paused()) return Ok();
+  if (input_.empty() || parts_.queue.paused()) return;
   auto sent = parts_.tracker.SendInput(report_.step, input_);
   if (sent.ok())
     input_.erase(0, *sent);
   else
-    input_.clear();
-  return Ok();
+    input_.clear();  // it has ended
 }
 
 void CommandRun::TakeSignals() {

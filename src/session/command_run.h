@@ -37,16 +37,18 @@ class CommandRun {
   Status Do(const control::WrongVersion& wrong);
   Status OpenSteps();
   Status CloseSteps();
+  Status CloseStep(size_t project);
+  Error GiveUp(const Error& why);
 
   // --- One turn of the loop.
   Status Turn();
   std::vector<pollfd> Watched() const;
   int Patience() const;
-  Status ReadChannel();
-  Status WriteChannel();
+  void ReadChannel();
+  void WriteChannel();
   Status TakeListeners();
   void NoticeEndedProcesses();
-  Status TakeInput();
+  void TakeInput();
   void TakeSignals();
   Status WriteOutput(control::Stream stream);
   void Warn(std::string text) { report_.warnings.push_back(std::move(text)); }

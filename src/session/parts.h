@@ -20,6 +20,7 @@ namespace sandglass::session {
 struct ProjectLog {
   std::string path;
   std::unique_ptr<undo::UndoLog> log;
+  bool step_open = false;  // of the command that runs
 };
 
 // The processes of one command, as the bridge sees them.

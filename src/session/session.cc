@@ -25,7 +25,7 @@ Result<std::vector<ProjectLog>> OpenLogs(const SessionOptions& options) {
   for (const SessionProject& project : options.projects) {
     if (project.access == world::Access::kReadOnly) continue;
     TRY_ASSIGN(auto log, undo::UndoLog::Open(project.paths, options.undo));
-    logs.push_back({project.paths.project, std::move(log)});
+    logs.push_back({.path = project.paths.project, .log = std::move(log)});
   }
   return logs;
 }

@@ -68,7 +68,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // To its end. An error: the command did not run, or its step could not be recorded.
+  // To its end. An error: the command did not run, or not to its end, or its step could not be closed. The world has ended then.
   Result<CommandReport> Run(const CommandSpec& spec, HostStreams& streams);
 
   // Of each project that is written to, what recovery found.

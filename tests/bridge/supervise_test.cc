@@ -1,6 +1,7 @@
 // Real commands, once natively and once in a supervised world on an equal project: output, exit code and tree are the same, and
 // rolling the step back brings the old tree.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -18,6 +19,9 @@
 
 namespace sandglass::test {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Case {
   const char* name;
@@ -80,6 +84,8 @@ void ExpectLikeNative(const Case& test_case, uid_t uid, const char* also_at = ""
   const TreeSnapshot before = world.space.Snapshot();
   const CommandResult wanted =
       RunNatively(Setup(native, test_case.command), native.space.project(), uid);
+
+  ASSERT_THAT(wanted.output, Not(HasSubstr("command not found"))) << "a tool is missing";
 
   Must(world.log->OpenStep({.label = test_case.name}));
   WorldOptions options{.uid = uid, .also_at = also_at};

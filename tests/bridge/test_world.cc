@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/mount.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -19,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/io.h"
+#include "base/passed_fds.h"
 #include "bridge/supervise/filter.h"
 #include "tests/support/must.h"
 #include "tests/support/temp_workspace.h"
@@ -35,38 +37,12 @@ void Need(long result, const char* what) {
   if (result < 0) Die(what);
 }
 
-void SendFd(int socket, int fd) {
-  char byte = 'l';
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-  Need(::sendmsg(socket, &message, 0), "send the listener");
-}
-
 Fd ReceiveFd(int socket) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) <= 0) return Fd();
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr) return Fd();
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(header), sizeof(int));
-  return Fd(fd);
+  pollfd waiting{socket, POLLIN, 0};
+  ::poll(&waiting, 1, -1);
+  uint8_t byte = 0;
+  auto message = ReceiveWithFds(socket, {&byte, 1});
+  return message.ok() ? std::move(message->fds[0]) : Fd();
 }
 
 void MakeReadOnly(const std::string& path) {
@@ -141,7 +117,7 @@ void Redirect(const std::string& output) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   const int listener = bridge::InstallFilter(filter);
   Need(listener, "seccomp");
-  SendFd(socket, listener);
+  if (!SendWithFds(socket, AsBytes("l"), {&listener, 1}).ok()) Die("send the listener");
   if (::read(socket, &go, 1) != 1) ::_exit(98);
   ::close_range(3, ~0u, 0);
   ExecShell(command);

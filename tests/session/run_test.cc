@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,16 @@ class SandglassRun : public ::testing::Test {
   void WaitUntilExists(const std::string& rel) {
     for (int i = 0; i < 1000 && !workspace_.Exists(rel); ++i) ::usleep(10'000);
     ASSERT_TRUE(workspace_.Exists(rel)) << rel;
+  }
+
+  // A process of this machine that has `word` as its last argument.
+  static bool IsRunning(const std::string& word) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const auto line = ReadFileAt(AT_FDCWD, (entry.path() / "cmdline").c_str(), 1 << 20);
+      if (line.ok() && line->ends_with(std::string("\0", 1) + word + std::string("\0", 1)))
+        return true;
+    }
+    return false;
   }
 
   TempWorkspace workspace_;
@@ -204,10 +215,14 @@ TEST_F(SandglassRun, ASignalIsPassedOn) {
 }
 
 TEST_F(SandglassRun, WhatItLeavesBehindEndsWithIt) {
-  const Ended ran = Shell("(sleep 61.25 & echo $!) ; echo done");
+  const pid_t child =
+      Begin({"run", "--", "sh", "-c", "sleep 61.25 & touch ready; sleep 1; echo done"});
+  WaitUntilExists("ready");
+  EXPECT_TRUE(IsRunning("61.25")) << "or this test could not fail";
+  const Ended ran = Finish(child);
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_THAT(ran.out, HasSubstr("done"));
-  EXPECT_NE(::system("pgrep -f '[s]leep 61.25' >/dev/null"), 0);
+  EXPECT_FALSE(IsRunning("61.25"));
 }
 
 TEST_F(SandglassRun, TheHostsSecretsAreOutOfSight) {
@@ -237,7 +252,7 @@ TEST_F(SandglassRun, KilledInTheMiddleOfACommandTheNextStartRecovers) {
   EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
 }
 
-TEST_F(SandglassRun, ASecondRunInTheSameProjectIsRefusedWhileTheFirstLasts) {
+TEST_F(SandglassRun, WhileACommandRunsHistoryCanBeReadAndNothingElseBegins) {
   const pid_t child =
       Begin({"run", "--", "sh", "-c", "touch ready; while test ! -e stop; do sleep 0.05; done"});
   WaitUntilExists("ready");
@@ -245,9 +260,32 @@ TEST_F(SandglassRun, ASecondRunInTheSameProjectIsRefusedWhileTheFirstLasts) {
   const Ended second = Run({"touch", "second"});
   EXPECT_EQ(second.exit_code, 125);
   EXPECT_FALSE(workspace_.Exists("second"));
+  EXPECT_EQ(Sandglass({"history"}).exit_code, 0);
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 1);
+  EXPECT_TRUE(workspace_.Exists("ready"));
   out_ = std::move(out), err_ = std::move(err);
   workspace_.WriteFile("stop", "");
   EXPECT_EQ(Finish(child).exit_code, 0);
+}
+
+TEST_F(SandglassRun, AStepThatCannotBeClosedIsAFailureAndIsTakenBackByTheNextStart) {
+  const TreeSnapshot before = workspace_.Snapshot();
+  const std::string in_its_place = workspace_.store() + "/steps/1";
+  const pid_t child = Begin({"run", "--store", workspace_.store(), "--", "sh", "-c",
+                             "touch ready; while test ! -e stop; do sleep 0.05; done"});
+  WaitUntilExists("ready");
+  std::filesystem::create_directories(in_its_place + "/something");
+  workspace_.WriteFile("stop", "");
+  const Ended ran = Finish(child);
+  std::filesystem::remove_all(in_its_place);
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_THAT(ran.err, Not(IsEmpty()));
+  EXPECT_EQ(Sandglass({"run", "--store", workspace_.store(), "--", "true"}).exit_code, 0);
+  MustCall(::unlink(workspace_.Path("stop").c_str()), "stop");
+  EXPECT_FALSE(workspace_.Exists("ready"));
+  CompareOptions any_time;
+  any_time.mtime_tolerance_ns = INT64_MAX;
+  EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot(), any_time));
 }
 
 TEST_F(SandglassRun, RealToolsWorkAndAreUndoneToTheLastByte) {
