@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
-SWEEP_FS ?= --fs ext4 --fs tmpfs --fs btrfs --fs xfs
+SWEEP_FS ?= --fs tmpfs --fs ext4 --fs btrfs --fs xfs
 PYTHON := python3
 
 export PYTHONDONTWRITEBYTECODE := 1

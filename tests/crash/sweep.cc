@@ -24,6 +24,7 @@ namespace sandglass::crash {
 namespace {
 
 constexpr uint64_t kMaxKept = 20;  // folders of failed trials that stay, and failures told in full
+constexpr size_t kProgressEvery = 1000;
 
 Result<ScenarioInfo> ParseScenario(const std::string& line) {
   TRY_ASSIGN(const Json row, ParseJson(line));
@@ -111,7 +112,14 @@ Result<SweepSummary> Sweep::Run() {
     PrintCalls();
   } else {
     const std::vector<Job> jobs = Jobs();
-    TRY(Spread(jobs.size(), [&](size_t i) { return RunJob(jobs[i]); }));
+    TRY(Spread(jobs.size(), [&](size_t i) {
+      if (i > 0 && i % kProgressEvery == 0) {
+        MutexLock lock(mutex_);
+        fmt::print("  {} of {} points\n", i, jobs.size());
+        std::fflush(stdout);
+      }
+      return RunJob(jobs[i]);
+    }));
     TRY(WriteResults());
   }
   rmdir(folder_.c_str());  // stays when a trial's folder was kept
