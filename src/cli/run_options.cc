@@ -104,20 +104,6 @@ Result<std::vector<std::string>> RealPaths(const std::vector<std::string>& given
   return paths;
 }
 
-// Beside the program, or where `make install` puts it.
-Result<std::string> FindShim() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path folder = program.parent_path();
-  for (const fs::path& place :
-       {folder / "sandglass-shim", folder / ".." / "libexec" / "sandglass" / "sandglass-shim"}) {
-    if (::access(place.c_str(), X_OK) == 0) return place.native();
-  }
-  return Error(Code::kNotFound,
-               fmt::format("the program sandglass-shim is not beside {}; build or install it",
-                           program.native()));
-}
-
 Result<std::vector<control::EnvEntry>> EnvironmentFor(const Arguments& arguments) {
   std::vector<control::EnvEntry> entries;
   for (const std::string& text : arguments.Values(kEnvOption.name)) {
@@ -172,6 +158,20 @@ std::string QuotedForShell(const std::vector<std::string>& argv) {
     text += '\'';
   }
   return text;
+}
+
+// Beside the program, or where `make install` puts it.
+Result<std::string> FindShim() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path folder = program.parent_path();
+  for (const fs::path& place :
+       {folder / "sandglass-shim", folder / ".." / "libexec" / "sandglass" / "sandglass-shim"}) {
+    if (::access(place.c_str(), X_OK) == 0) return place.native();
+  }
+  return Error(Code::kNotFound,
+               fmt::format("the program sandglass-shim is not beside {}; build or install it",
+                           program.native()));
 }
 
 Result<session::SessionOptions> SessionFor(const Arguments& arguments) {

@@ -59,6 +59,8 @@ Result<std::chrono::milliseconds> ParseTime(std::string_view text);
 // As a shell would have to be given it.
 std::string QuotedForShell(const std::vector<std::string>& argv);
 
+// The program that is the first process of a world.
+Result<std::string> FindShim();
 Result<session::SessionOptions> SessionFor(const Arguments& arguments);
 Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::string& project);
 
