@@ -335,7 +335,8 @@ Status Rewinder::Undo(const RenameRecord& r) {
       {r.to, r.target, r.target_mode, kept, r.anchor, 0, r.target_rdev, r.target_symlink});
 }
 
-// One of the two may have been born in the step and be gone by now: then the other one moves back alone.
+// One of the two may have been born in the step and be gone by now, or a person has put something else in its place: then the other
+// one moves back alone.
 Status Rewinder::UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
                               const std::optional<OpenObject>& at_to) {
   TRY_ASSIGN(auto at_from, Occupant(from, std::string(r.from.name)));
@@ -344,8 +345,8 @@ Status Rewinder::UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
   if (object_moved && target_moved) return MoveBack(r, from, to);
   RenameRecord alone = r;
   alone.exchange = 0;
-  if (object_moved && !at_from) return MoveBack(alone, from, to);
-  if (target_moved && !at_to) {
+  if (object_moved) return MoveBack(alone, from, to);
+  if (target_moved) {
     std::swap(alone.from, alone.to);
     std::swap(alone.object, alone.target);
     return MoveBack(alone, to, from);

@@ -435,6 +435,31 @@ TEST_F(UndoConflict, ForceNeverDeletesWhatWasNotRecorded) {
   EXPECT_TRUE(holds_it("medium.txt"));
 }
 
+// What a person put in the place of one half of an exchange does not keep the other half from going home.
+TEST_F(UndoConflict, ForceUndoesAnExchangeAlsoWhereAPersonReplacedTheBornOne) {
+  const std::string was = Content("small.txt");
+  InStep([&] {
+    EXPECT_OK(ops().WriteNew("new", "new"));
+    EXPECT_OK(ops().Rename("new", "small.txt", RenameMode::kExchange));
+  });
+  ReplaceFile("small.txt", "person");
+  ExpectRefusedFor("small.txt");
+  const RewindReport report = RollBack(1, Force::kYes);
+  EXPECT_EQ(Content("small.txt"), was);
+  EXPECT_FALSE(workspace().Exists("new"));
+  EXPECT_THAT(report.kept, Contains("small.txt.kept-1"));
+  EXPECT_EQ(Content("small.txt.kept-1"), "person");
+}
+
+TEST_F(UndoConflict, ForceUndoesAnExchangeAlsoWhereAPersonReplacedAnOldOne) {
+  const std::string was = Content("small.txt");
+  InStep([&] { EXPECT_OK(ops().Rename("small.txt", "medium.txt", RenameMode::kExchange)); });
+  ReplaceFile("small.txt", "person");  // what was medium.txt is gone
+  RollBack(1, Force::kYes);
+  EXPECT_EQ(Content("small.txt"), was);
+  EXPECT_EQ(Content("small.txt.kept-1"), "person");
+}
+
 TEST_F(UndoConflict, ForceOnACreatedFileThatWasEditedIsRedoable) {
   InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "step")); });
   workspace().WriteFile("new.txt", "person");
