@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""What a world costs: real work in `sandglass run` next to the same work done natively and through bindfs.
+
+Every round is a pair: the same fresh tree, the work natively, the work in the world (with undo on), and the ratio of the two.
+The median of the rounds' ratios counts. The stopwatch runs beside the work, so that making the world is not in it; that
+has a line of its own, next to bubblewrap. Writes build/bench/world_ratios.json for tools/bench_compare.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import filesystems
+import results
+
+ROOT = results.ROOT
+OUT = ROOT / "build" / "bench"
+BIN = ROOT / "build" / "release" / "bin"
+SANDGLASS, WORKLOAD, WARM = BIN / "sandglass", BIN / "workload", BIN / "warm_command"
+GIT = "git -c user.name=n -c user.email=e -c gc.auto=0"
+
+# name, limit, goal, how the tree is made (in it, natively), the work itself (in it).
+WORK = [
+    ("create_5000_files", 3.0, 2.0, "true", f"{WORKLOAD} create new 5000"),
+    ("rm_rf_5000_files", 2.5, 1.8, f"{WORKLOAD} create old 5000", "rm -rf old"),
+    ("untar", 3.0, 2.0, "cp ../many.tar .", "tar xf many.tar"),
+    ("cp_a", 2.5, 2.0, "tar xf ../many.tar", "cp -a many copy"),
+    ("git_add_commit", 1.5, 1.2, f"tar xf ../many.tar && {GIT} init -q .",
+     f"{GIT} add . && {GIT} commit -qm all"),
+    ("git_checkout", 1.5, 1.2,
+     f"{GIT} init -q . && {GIT} commit -q --allow-empty -m none && {GIT} branch none && tar xf ../many.tar && "
+     f"{GIT} add . && {GIT} commit -qm all && {GIT} checkout -q none", f"{GIT} checkout -q -"),
+    ("make", 1.1, None, "cp -r ../sources/. .", "make -s -j2"),
+    ("find", 1.1, None, "tar xf ../many.tar", "find . -type f -size +1"),
+    ("du", 1.1, None, "tar xf ../many.tar", "du -s ."),
+    ("grep_r", 1.1, None, "tar xf ../many.tar", "grep -r nosuchword . || true"),
+    ("git_status", 1.1, None, f"tar xf ../many.tar && {GIT} init -q . && {GIT} add . && {GIT} commit -qm all",
+     f"{GIT} status --porcelain"),
+    ("sequential_write", 1.1, None, "true", f"{WORKLOAD} write big 256"),
+    ("sequential_read", 1.1, None, f"{WORKLOAD} write big 256", f"{WORKLOAD} read big"),
+]
+BINDFS = {"create_5000_files", "rm_rf_5000_files", "untar"}
+
+
+def shell(command, where, **more):
+    return subprocess.run(["sh", "-ec", command], cwd=where, check=True, capture_output=True, text=True, **more)
+
+
+def nanoseconds(words, where, env=None):
+    """The last line that the stopwatch printed."""
+    done = subprocess.run(words, cwd=where, env=env, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, words))}: {done.returncode}: {done.stderr.strip()[-400:]}")
+    return int(done.stdout.strip().splitlines()[-1])
+
+
+class Bench:
+    """A scratch folder, and the three ways to do work in a project below it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.env = dict(os.environ, SANDGLASS_HOME=str(folder / "state"), HOME=str(folder / "home"))
+        (folder / "home").mkdir()
+        self.make_material()
+
+    def make_material(self):
+        """many.tar: 4,000 files of 2 KiB in 100 folders. sources: 60 C files."""
+        many = self.folder / "many"
+        for number in range(4000):
+            path = many / f"d{number % 100}" / f"f{number}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"line {number}\n" * 150)
+        shell("tar cf many.tar many && rm -rf many", self.folder)
+        sources = self.folder / "sources"
+        sources.mkdir()
+        for number in range(60):
+            body = "\n".join(f"int f{number}_{i}(int x) {{ return x * {i} + {number}; }}" for i in range(200))
+            (sources / f"s{number}.c").write_text(f"#include <stdio.h>\n#include <stdlib.h>\n{body}\n")
+        (sources / "Makefile").write_text("all: $(patsubst %.c,%.o,$(wildcard *.c))\n%.o: %.c\n\tclang-19 -O1 -c $< -o $@\n")
+
+    def fresh(self, setup):
+        project = self.folder / "project"
+        for old in (project, self.folder / "store"):
+            shutil.rmtree(old, ignore_errors=True)
+        project.mkdir()
+        shell(setup, project, env=self.env)
+        os.sync()
+        return project
+
+    def native(self, project, work):
+        return nanoseconds([WORKLOAD, "time", "sh", "-ec", work], project, self.env)
+
+    def world(self, project, work):
+        words = [SANDGLASS, "run", "--store", self.folder / "store", "--ephemeral", "--ro", BIN, "--", WORKLOAD, "time",
+                 "sh", "-ec", work]
+        return nanoseconds(words, project, self.env)
+
+    def bindfs(self, project, work):
+        mounted = self.folder / "mounted"
+        mounted.mkdir(exist_ok=True)
+        subprocess.run(["bindfs", project, mounted], check=True)
+        try:
+            return nanoseconds([WORKLOAD, "time", "sh", "-ec", work], mounted, self.env)
+        finally:
+            subprocess.run(["umount", mounted], check=True)
+
+
+def measure(bench, row, rounds):
+    name, limit, goal, setup, work = row
+    ours, peer, native = [], [], []
+    for _ in range(rounds + 1):  # the first one warms up
+        plain = bench.native(bench.fresh(setup), work)
+        native.append(plain)
+        project = bench.fresh(setup)
+        ours.append(bench.world(project, work) / plain)
+        if name in BINDFS and shutil.which("bindfs"):
+            peer.append(bench.bindfs(bench.fresh(setup), work) / plain)
+    line = {"name": name, "ratio": round(statistics.median(ours[1:]), 3), "limit": limit}
+    if goal:
+        line["goal"] = goal
+    if peer:
+        line["bindfs"] = round(statistics.median(peer[1:]), 2)
+    line["native_ms"] = round(statistics.median(native[1:]) / 1e6, 1)
+    return line
+
+
+def seconds(words, env, where):
+    start = time.perf_counter()
+    subprocess.run(words, env=env, cwd=where, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def cold_start(bench, rounds):
+    """A whole world for one command, next to bubblewrap's."""
+    project = bench.fresh("true")
+    run = [SANDGLASS, "run", "--store", bench.folder / "store", "--ephemeral", "--", "true"]
+    bwrap = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+    ratios, ours = [], []
+    for _ in range(rounds * 4):
+        peer = seconds(bwrap, bench.env, project)
+        ours.append(seconds(run, bench.env, project))
+        ratios.append(ours[-1] / peer)
+    return {"name": "cold_run_true_to_bwrap", "ratio": round(statistics.median(ratios[1:]), 3), "limit": 1.2,
+            "ours_ms": round(statistics.median(ours[1:]) * 1e3, 1)}
+
+
+def warm_command(bench):
+    folder = bench.folder / "warm"
+    folder.mkdir()
+    done = subprocess.run([WARM, BIN / "sandglass-shim", folder], env=bench.env, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    return {"name": "warm_command_to_spawn", "ratio": found["ratio"], "limit": 1.3, "ours_us": found["world_us"]}
+
+
+def children(pid):
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *children(int(child))]
+    return found
+
+
+def proportional_kib(pid):
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
+
+
+def switches(pid):
+    """Voluntary context switches of all threads: each is a wake-up."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for line in (task / "status").read_text().splitlines():
+            if line.startswith("voluntary_ctxt_switches"):
+                total += int(line.split()[1])
+    return total
+
+
+def idle(bench):
+    """Memory and wake-ups while a command sleeps. Without `sleep` itself, which is the last of the processes."""
+    project = bench.fresh("true")
+    words = [SANDGLASS, "run", "--store", bench.folder / "store", "--ephemeral", "--", "sleep", "6"]
+    process = subprocess.Popen(words, env=bench.env, cwd=project)
+    time.sleep(1.5)
+    ours = [process.pid, *children(process.pid)][:-1]
+    memory = sum(proportional_kib(pid) for pid in ours) / 1024
+    before = sum(switches(pid) for pid in ours)
+    time.sleep(3)
+    woken = sum(switches(pid) for pid in ours) - before
+    process.wait()
+    return [{"name": "idle_memory_to_25_MiB", "ratio": round(memory / 25, 3), "limit": 1.0},
+            {"name": "idle_wakeups_in_3_s", "ratio": woken, "limit": 1}]
+
+
+def print_heading():
+    print(f"{'line':26} {'ratio':>7} {'limit':>6} {'goal':>5} {'bindfs':>7}  native", flush=True)
+
+
+def print_line(line):
+    mark = "" if line["ratio"] <= line["limit"] else f"  over by {(line['ratio'] / line['limit'] - 1) * 100:.0f} %"
+    native = f"{line['native_ms']} ms" if "native_ms" in line else ""
+    print(f"{line['name']:26} {line['ratio']:7.2f} {line['limit']:6.1f} {line.get('goal', '-'):>5} "
+          f"{line.get('bindfs', '-'):>7}  {native}{mark}", flush=True)
+    return line
+
+
+def all_lines(bench, options):
+    """One after the other, as they are measured."""
+    def wanted(name):
+        return not options.only or name in options.only
+    for row in WORK:
+        if wanted(row[0]):
+            yield measure(bench, row, options.rounds)
+    if wanted("cold"):
+        yield cold_start(bench, options.rounds)
+    if wanted("warm"):
+        yield warm_command(bench)
+    if wanted("idle"):
+        yield from idle(bench)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", help="only lines of this name, may be repeated")
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    filesystems.enter_private_mounts()
+    OUT.mkdir(parents=True, exist_ok=True)
+    with filesystems.FileSystems(["ext4"]) as systems:
+        if systems["ext4"].path is None:
+            sys.exit(f"bench: no ext4: {systems['ext4'].reason}")
+        bench = Bench(Path(systems["ext4"].path))
+        print_heading()
+        lines = [print_line(line) for line in all_lines(bench, options)]
+    if not options.only:
+        (OUT / "world_ratios.json").write_text(json.dumps({"lines": lines}, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
