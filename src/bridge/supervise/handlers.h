@@ -32,6 +32,9 @@ bool Writes(int flags);
 // 0, or why the caller may not use the object that way (R_OK, W_OK).
 int AccessForbidden(Call& call, int object, int access);
 
+// In the caller's view; what cannot be asked counts as one.
+bool IsOnReadOnlyMount(int fd);
+
 // operations_names.cc
 Answer Remove(Call& call);
 Answer Rename(Call& call);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -73,6 +74,11 @@ int AccessForbidden(Call& call, int object, int access) {
   ActAs as(call.status);
   const long allowed = ::syscall(SYS_faccessat2, object, "", access, AT_EMPTY_PATH | AT_EACCESS);
   return allowed == 0 ? 0 : errno;
+}
+
+bool IsOnReadOnlyMount(int fd) {
+  struct statfs st;
+  return ::fstatfs(fd, &st) != 0 || (st.f_flags & ST_RDONLY) != 0;
 }
 
 namespace {

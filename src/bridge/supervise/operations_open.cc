@@ -58,7 +58,13 @@ Answer HandOverForReading(Call& call, const Project& project, const std::string&
           .fd_flags = static_cast<uint32_t>(flags & O_CLOEXEC)};
 }
 
+// A read-only mount keeps nobody from writing to a FIFO, and whoever reads from it is on the host.
+bool IsFifoOfTheHost(const Object& object) {
+  return object.project == nullptr && S_ISFIFO(object.mode) && IsOnReadOnlyMount(object.fd.get());
+}
+
 Answer OpenExisting(Call& call, const Object& object, int flags) {
+  if (Writes(flags) && IsFifoOfTheHost(object)) return Answer::Fail(EACCES);
   if (object.project == nullptr) return Answer::Continue();
   if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) return Answer::Fail(EEXIST);
   if (S_ISLNK(object.mode)) return Answer::Fail(ELOOP);

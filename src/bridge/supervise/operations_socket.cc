@@ -2,8 +2,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
-#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -96,8 +94,7 @@ bool IsOwnSocket(Call& call, const Object& object) {
   const auto key = KeyOf(object.fd.get(), "");
   if (!key) return false;
   if (object.project != nullptr) return call.shared.sockets.Has(*key);
-  struct statfs st;
-  return ::fstatfs(object.fd.get(), &st) == 0 && (st.f_flags & ST_RDONLY) == 0;
+  return !IsOnReadOnlyMount(object.fd.get());
 }
 
 Answer ConnectByName(Call& call, const Fd& socket, ByteView address) {
