@@ -1,24 +1,25 @@
 // A second thread swaps the path of a call between the moment in which it is judged and the moment in which the kernel reads it again.
 // Whatever is done to the project that way must have been recorded, so that the step's rollback takes it back.
 //
-// SANDGLASS_SWAP_TRIES: how many tries; the full run has 10,000.
+// SANDGLASS_SCALE=full: 10,000 tries.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "tests/security/victim_world.h"
 
 namespace sandglass::test {
 namespace {
 
-constexpr int kSampledTries = 1000;
+constexpr int kSampledTries = 1000, kAllTries = 10'000;
 
 int Tries() {
-  const char* wanted = std::getenv("SANDGLASS_SWAP_TRIES");
-  return wanted != nullptr ? std::atoi(wanted) : kSampledTries;
+  const char* scale = std::getenv("SANDGLASS_SCALE");
+  return scale != nullptr && std::string_view(scale) == "full" ? kAllTries : kSampledTries;
 }
 
 class SecurityRace : public ::testing::Test {

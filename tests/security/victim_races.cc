@@ -30,7 +30,8 @@ class SwappedPath {
   void Try(const std::string& wanted, const std::function<void(const char*)>& call) {
     wanted_ = wanted;
     // The first of each round is swapped before anybody looks.
-    std::strcpy(path_, ++round_ % kRound == 1 ? wanted.c_str() : kInnocent);
+    const std::string first = ++round_ % kRound == 1 ? wanted : kInnocent;
+    std::memcpy(path_, first.c_str(), first.size() + 1);
     go_ = true;
     call(path_);
     while (go_) ::sched_yield();
@@ -89,6 +90,7 @@ Ended SwapIntoProject(const Task& task) {
 Ended SwapChmod(const Task& task) {
   MakeInnocent();
   std::vector<int> files;
+  files.reserve(static_cast<size_t>(task.number));
   for (int i = 0; i < task.number; ++i)
     files.push_back(::open(Numbered(task.target, i).c_str(), O_RDWR));
   AwaitNextStep();
@@ -101,6 +103,7 @@ Ended SwapChmod(const Task& task) {
 Ended SwapOpen(const Task& task) {
   MakeInnocent();
   std::vector<int> files;
+  files.reserve(static_cast<size_t>(task.number));
   for (int i = 0; i < task.number; ++i) {
     const int writable = ::open(Numbered(task.target, i).c_str(), O_RDWR);
     files.push_back(::open(Held(writable).c_str(), O_RDONLY));

@@ -182,6 +182,7 @@ Ran VictimWorld::RunOnHost(const control::Exec& exec) {
   const pid_t child = MustCall(::fork(), "fork");
   if (child == 0) {
     std::vector<char*> argv;
+    argv.reserve(exec.argv.size() + 1);
     for (const std::string& word : exec.argv) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     if (::chdir(workspace_.project().c_str()) == 0) ::execv(argv[0], argv.data());

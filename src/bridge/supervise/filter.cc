@@ -59,7 +59,7 @@ class Program {
       decided = rule.when.kind == When::Kind::kAlways;
       if (!decided && loaded != rule.when.arg) {
         loaded = rule.when.arg;
-        Load(offsetof(seccomp_data, args) + 8 * rule.when.arg);
+        Load(offsetof(seccomp_data, args) + sizeof(uint64_t) * rule.when.arg);
       }
       Condition(rule.when);
       Return(ActionOf(rule));
@@ -107,7 +107,7 @@ std::vector<sock_filter> BuildFilter() {
   program.Load(offsetof(seccomp_data, nr));
   program.Jump(BPF_JGE, kX32Bit, 0, 1);
   program.Return(SECCOMP_RET_ERRNO | ENOSYS);
-  program.Table(SyscallTable(Interface::kX86_64));
+  program.Table(SyscallTable(Interface::kAmd64));
   return program.Take();
 }
 

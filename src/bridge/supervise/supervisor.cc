@@ -102,7 +102,7 @@ void SupervisedCommand::State::Handle(const seccomp_notif& notification) {
   const std::span<const uint64_t, 6> args(reinterpret_cast<const uint64_t*>(notification.data.args),
                                           6);
   const Interface interface =
-      notification.data.arch == AUDIT_ARCH_I386 ? Interface::kI386 : Interface::kX86_64;
+      notification.data.arch == AUDIT_ARCH_I386 ? Interface::kI386 : Interface::kAmd64;
   const SyscallRule* rule = FindRule(interface, static_cast<uint32_t>(notification.data.nr), args);
   if (rule == nullptr) return listener.Continue(notification.id);
   const Result<std::shared_ptr<Task>> task = shared.tasks.Get(static_cast<pid_t>(notification.pid));

@@ -419,7 +419,7 @@ std::string Rows(std::span<const SyscallRule> rules) {
 
 std::span<const SyscallRule> SyscallTable(Interface interface) {
   switch (interface) {
-    case Interface::kX86_64:
+    case Interface::kAmd64:
       return kNativeInterface;
     case Interface::kI386:
       return kForeignInterface;

@@ -84,11 +84,11 @@ struct SyscallRule {
 // How utime() and its relatives spell times in memory; `fixed` of their rows.
 enum class TimeLayout : uint32_t { kTimespec, kTimeval, kSeconds };
 
-enum class Interface : uint8_t { kX86_64, kI386 };
+enum class Interface : uint8_t { kAmd64, kI386 };
 
 // Rows of one number lie together; the first that applies counts. The hottest calls come first. Of the 32-bit interface, calls
 // that look the same in registers and memory are supervised, others are refused or meet the read-only mount.
-std::span<const SyscallRule> SyscallTable(Interface interface = Interface::kX86_64);
+std::span<const SyscallRule> SyscallTable(Interface interface = Interface::kAmd64);
 
 // The row that the filter notified for; null: none.
 const SyscallRule* FindRule(Interface interface, uint32_t number,

@@ -56,12 +56,12 @@ uint32_t Run(const std::vector<sock_filter>& program, const seccomp_data& data) 
 }
 
 uint32_t Verdict(uint32_t arch, uint32_t number, std::array<uint64_t, 6> args = {}) {
-  static const std::vector<sock_filter> program = BuildFilter();
+  static const std::vector<sock_filter> kProgram = BuildFilter();
   seccomp_data data{};
   data.nr = static_cast<int>(number);
   data.arch = arch;
   std::memcpy(data.args, args.data(), sizeof(data.args));
-  return Run(program, data);
+  return Run(kProgram, data);
 }
 
 uint32_t WantedFor(const SyscallRule& rule) {
@@ -96,9 +96,9 @@ void ExpectOthersPass(uint32_t arch, std::span<const SyscallRule> table, uint32_
 }
 
 TEST(SyscallFilter, DoesWhatEachRowSays) {
-  ExpectEveryRow(AUDIT_ARCH_X86_64, SyscallTable(Interface::kX86_64));
+  ExpectEveryRow(AUDIT_ARCH_X86_64, SyscallTable(Interface::kAmd64));
   ExpectEveryRow(AUDIT_ARCH_I386, SyscallTable(Interface::kI386));
-  ExpectOthersPass(AUDIT_ARCH_X86_64, SyscallTable(Interface::kX86_64), SYS_ioctl);
+  ExpectOthersPass(AUDIT_ARCH_X86_64, SyscallTable(Interface::kAmd64), SYS_ioctl);
   ExpectOthersPass(AUDIT_ARCH_I386, SyscallTable(Interface::kI386), kIoctl32);
 }
 
@@ -151,14 +151,14 @@ TEST(SyscallTable, FindsTheRowThatTheFilterNotifiedFor) {
     if (rule.error != 0 || rule.op == OpClass::kNative) continue;
     std::array<uint64_t, 6> args{};
     args[rule.when.arg] = rule.when.operand;
-    EXPECT_EQ(FindRule(Interface::kX86_64, rule.number, args), &rule) << rule.name;
+    EXPECT_EQ(FindRule(Interface::kAmd64, rule.number, args), &rule) << rule.name;
   }
-  EXPECT_EQ(FindRule(Interface::kX86_64, SYS_read, std::array<uint64_t, 6>{}), nullptr);
+  EXPECT_EQ(FindRule(Interface::kAmd64, SYS_read, std::array<uint64_t, 6>{}), nullptr);
   EXPECT_STREQ(FindRule(Interface::kI386, 8, std::array<uint64_t, 6>{})->name, "creat");
 }
 
 TEST(SyscallTable, RowsOfOneNumberLieTogether) {
-  for (const Interface interface : {Interface::kX86_64, Interface::kI386}) {
+  for (const Interface interface : {Interface::kAmd64, Interface::kI386}) {
     std::set<uint32_t> seen;
     uint32_t last = ~0u;
     for (const SyscallRule& rule : SyscallTable(interface)) {
