@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/printable.h"
+#include "session/obeyed_files.h"
 
 namespace sandglass::cli {
 namespace {
@@ -136,6 +137,35 @@ std::string ChangeText(const undo::Change& change) {
       change.path.empty() ? "(the project folder)" : PrintableName(change.path);
   return fmt::format("{:<9} {}{} ({})", undo::ChangeName(change.kind), from, path,
                      SizesText(change));
+}
+
+std::optional<std::string_view> FlagOf(const undo::Change& change) {
+  if (change.kind == undo::ChangeKind::kDeleted) return std::nullopt;
+  return session::WhoObeys(change.path);
+}
+
+std::string FlagsText(const std::vector<undo::Change>& changes) {
+  std::string first;
+  size_t others = 0;
+  for (const undo::Change& change : changes) {
+    const auto flag = FlagOf(change);
+    if (!flag) continue;
+    if (first.empty()) {
+      first = fmt::format("{} ({})", PrintableName(change.path), *flag);
+    } else {
+      ++others;
+    }
+  }
+  return others == 0 ? first : fmt::format("{} and {} more", first, others);
+}
+
+Json FlagsToJson(const std::vector<undo::Change>& changes) {
+  Json list = Json::Array();
+  for (const undo::Change& change : changes) {
+    if (const auto flag = FlagOf(change))
+      list.Append(Json::Object({{"path", BytesToJson(change.path)}, {"flag", *flag}}));
+  }
+  return list;
 }
 
 std::string ConflictText(const undo::Conflict& conflict) {

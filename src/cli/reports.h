@@ -1,7 +1,9 @@
 // What undo tells, as JSON and as lines for a person. Pure functions.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -20,6 +22,11 @@ Json ToJson(const undo::RecoveryReport& recovery);
 std::string CountsText(const undo::ChangeCounts& counts);
 // "created   src/a.txt (12 B)"
 std::string ChangeText(const undo::Change& change);
+// A file that programs outside run or obey, and that the step left behind: "git runs it". nullopt: there is nothing to say.
+std::optional<std::string_view> FlagOf(const undo::Change& change);
+// What a summary says of such files: ".envrc (direnv runs it) and 2 more"; "": there is none.
+std::string FlagsText(const std::vector<undo::Change>& changes);
+Json FlagsToJson(const std::vector<undo::Change>& changes);
 // "edited    src/a.txt: has been changed since"
 std::string ConflictText(const undo::Conflict& conflict);
 // Indented lines for all parts of the report; of long lists only the first, and how many more there

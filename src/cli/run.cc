@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -31,6 +32,13 @@ void TellRecovery(const session::Session& session, const Console& console) {
   }
 }
 
+std::string Flagged(const session::CommandReport& report) {
+  std::vector<undo::Change> all;
+  for (const session::ProjectStep& step : report.projects)
+    all.insert(all.end(), step.changes.begin(), step.changes.end());
+  return FlagsText(all);
+}
+
 std::string Summary(const session::CommandReport& report) {
   size_t counts[4] = {};
   for (const session::ProjectStep& step : report.projects) {
@@ -43,6 +51,8 @@ std::string Summary(const session::CommandReport& report) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, undo::ChangeName(kind));
   }
   if (text.empty()) return fmt::format("step {}: no changes", report.step.value);
+  if (const std::string flagged = Flagged(report); !flagged.empty())
+    text += fmt::format("; look at {}", flagged);
   return fmt::format("step {}: {}; `sandglass undo` takes it back", report.step.value, text);
 }
 

@@ -31,19 +31,29 @@ std::string Heading(const undo::StepInfo& step) {
   return out;
 }
 
+std::string Line(const undo::Change& change) {
+  const auto flag = FlagOf(change);
+  return fmt::format("  {}{}{}\n", ChangeText(change), flag ? "  ! " : "", flag.value_or(""));
+}
+
+Status PrintManifest(const undo::StoreReader& reader, StepId id, Console& console) {
+  TRY_ASSIGN(std::string text, reader.Show(id));
+  TRY_ASSIGN(auto changes, reader.Changes(id));
+  TRY_ASSIGN(Json manifest, ParseJson(text, text.size()));
+  console.Print(WriteJson(manifest.Set("flagged", FlagsToJson(changes))) + '\n');
+  return Ok();
+}
+
 Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(auto reader, OpenReader(arguments));
   const StepId id = arguments.Step(0);
   if (console.wants_json()) {
-    TRY_ASSIGN(std::string manifest, reader.Show(id));
-    console.Print(manifest + '\n');
-    return Ok();
+    return PrintManifest(reader, id, console);
   }
   TRY_ASSIGN(auto step, FindStep(reader, id));
   TRY_ASSIGN(auto changes, reader.Changes(id));
   console.Print(Heading(step));
-  for (const undo::Change& change : changes)
-    console.Print(fmt::format("  {}\n", ChangeText(change)));
+  for (const undo::Change& change : changes) console.Print(Line(change));
   return Ok();
 }
 
@@ -54,7 +64,8 @@ constinit const Command kShowCommand{
     .summary = "show what one step changed",
     .description =
         "Shows each path that the step created, modified, deleted or renamed, with its size before "
-        "and after. "
+        "and after. Files that programs outside run or obey (hooks of git, settings of editors and "
+        "agents) have a mark. "
         "With --json it prints the whole manifest: also every record of the step's journal and how "
         "content was kept.\n\n"
         "Works while another process uses the store.",

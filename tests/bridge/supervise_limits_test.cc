@@ -217,14 +217,86 @@ except OSError as e: print(errno.errorcode[e.errno])
   EXPECT_TRUE(space_.Exists("zz"));
 }
 
-// The 32-bit interface is not supervised: it meets the read-only mount.
-TEST_F(SupervisedWorld, ThirtyTwoBitCallsMeetTheReadOnlyMount) {
+// The number of the mount that a descriptor's file lies on.
+constexpr char kMountOf[] = R"(
+import os
+def mount(f): return [l for l in open("/proc/self/fdinfo/%d"%f) if l.startswith("mnt_id")][0]
+def same(f): print(mount(f)==mount(os.open(".",os.O_RDONLY)))
+)";
+
+// On the writable mount it could be opened anew for changes that nobody sees.
+TEST_F(SupervisedWorld, DescriptorsForReadingLieOnTheReadOnlyMount) {
+  Open();
+  const CommandResult result = Run(std::string("python3 -c '") + kMountOf + R"(
+same(os.open("made",os.O_RDONLY|os.O_CREAT,0o644))
+same(os.open("victim",os.O_RDONLY|os.O_TRUNC))
+same(os.open("victim",os.O_WRONLY))')");
+  EXPECT_EQ(result.output, "True\nTrue\nFalse\n");
+  EXPECT_EQ(space_.ReadFile("victim"), "");
+}
+
+// A datagram names its receiver in memory, where nobody sees it.
+TEST_F(SupervisedWorld, ThereAreNoUnixDatagrams) {
+  Open();
+  const CommandResult result = Run(R"(python3 -c '
+import socket
+for make in (socket.socket,socket.socketpair):
+  for kind in (socket.SOCK_DGRAM,socket.SOCK_RAW,socket.SOCK_STREAM,socket.SOCK_SEQPACKET):
+    try: make(socket.AF_UNIX,kind);print("ok")
+    except OSError as e: print(e.errno)
+socket.socket(socket.AF_INET,socket.SOCK_DGRAM)')");
+  EXPECT_EQ(result.output, "13\n13\nok\nok\n13\n13\nok\nok\n");
+}
+
+TEST_F(SupervisedWorld, IoctlsThatNobodyListedAreRefused) {
+  Open();
+  const CommandResult result = Run(R"(python3 -c '
+import fcntl,pty
+m,s=pty.openpty()
+for request in (0x5412,0x541c,0x5423,0xae01):
+  try: fcntl.ioctl(s,request,b"x"*8);print("ok")
+  except OSError as e: print(e.errno)')");
+  EXPECT_EQ(result.output, "1\n1\n25\n25\n");
+}
+
+// Another user's folder: the interceptor could move with our rights what the caller may not touch.
+TEST_F(SupervisedWorld, NothingIsRenamedOverWhatTheCallerMayNotRemove) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  Open();
+  RunNatively(
+      "mkdir sticky && chmod 1777 . sticky && echo theirs > sticky/kept && echo mine > mine && "
+      "chown 1234 mine",
+      space_.project());
+  const CommandResult result =
+      RunningWorld(*supervisor_,
+                   "mv -f mine sticky/kept; mv -f mine d/f0; mv mine moved && cat moved",
+                   space_.project(), {.uid = 1234})
+          .Finish();
+  EXPECT_EQ(result.output,
+            "mv: cannot move 'mine' to 'sticky/kept': Operation not permitted\n"
+            "mv: cannot move 'mine' to 'd/f0': Permission denied\nmine\n");
+  EXPECT_EQ(space_.ReadFile("sticky/kept"), "theirs\n");
+}
+
+// Of the 32-bit interface only opens are performed; the rest is refused or meets the read-only mount.
+TEST_F(SupervisedWorld, ThirtyTwoBitCallsChangeNothingUnseen) {
   Open();
   char self[4096] = {};
   ASSERT_GT(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
   const std::string bin = std::string(self).substr(0, std::string(self).rfind('/'));
-  EXPECT_EQ(Run(bin + "/victim_int80").output, "open -30\nunlink -30\nmount -1\nio_uring -38\n");
-  EXPECT_TRUE(space_.Exists("victim"));
+  const struct stat before = space_.Stat("victim");
+  Must(log_->OpenStep({.label = "32 bits"}));
+  EXPECT_EQ(Run(bin + "/victim_int80 5<>victim").output,
+            "open 1\nunlink -30\n"
+            "ftruncate -1 fchmod -1 fchown -1\n"
+            "truncate -1 chmod -1 setxattr -1 utimes -1\n"
+            "setflags -25 socketcall -38\n"
+            "mount -1\nio_uring -38\n");
+  EXPECT_EQ(space_.ReadFile("victim"), "old");
+  EXPECT_EQ(space_.Stat("victim").st_mode, before.st_mode);
+  EXPECT_TRUE(space_.Exists("new"));
+  Must(log_->CloseStep());
+  Must(log_->Rollback(1));
   EXPECT_FALSE(space_.Exists("new"));
 }
 

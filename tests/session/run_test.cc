@@ -161,6 +161,20 @@ TEST_F(SandglassRun, ItsOwnFailuresAre125AndNothingRuns) {
   EXPECT_FALSE(workspace_.Exists("made"));
 }
 
+// What others would run or obey may be written, but whoever looks at the step is told.
+TEST_F(SandglassRun, FlagsFilesThatOtherProgramsObey) {
+  const Ended ran = Sandglass({"run", "--summary", "--", "sh", "-c",
+                               "mkdir -p .git/hooks && echo x >.git/hooks/pre-commit && echo y "
+                               ">.envrc && echo z >plain"});
+  EXPECT_THAT(ran.err, HasSubstr("; look at .envrc (direnv runs it) and 1 more; `sandglass undo`"));
+  const std::string shown = Sandglass({"show", "1"}).out;
+  EXPECT_THAT(shown, HasSubstr(".git/hooks/pre-commit (2 B)  ! git runs it\n"));
+  EXPECT_THAT(shown, HasSubstr("plain (2 B)\n"));
+  const std::string json = Sandglass({"show", "1", "--json"}).out;
+  EXPECT_THAT(json, HasSubstr("direnv runs it"));
+  EXPECT_THAT(Sandglass({"run", "--summary", "--", "rm", ".envrc"}).err, Not(HasSubstr("look at")));
+}
+
 TEST_F(SandglassRun, StreamsStayApartAndNothingOfOursIsInThem) {
   const Ended ran = Shell("cat; echo to stderr >&2", "from the input\n");
   EXPECT_EQ(ran.out, "from the input\n");

@@ -64,6 +64,15 @@ TEST_F(WorldContainment, CannotChangeTheHostsFiles) {
     EXPECT_NE(world.Run(fmt::format("touch {}", path)).exit_code, 0) << path;
 }
 
+TEST_F(WorldContainment, MovesThingsAboutInItsOwnPlaces) {
+  TestWorld world;
+  EXPECT_EQ(world
+                .Run("mkdir -p ~/a ~/b && echo x >~/a/f && mv ~/a/f ~/b && ln ~/b/f ~/a/g && cat "
+                     "~/a/g && truncate -s 0 ~/b/f && echo y >/dev/shm/z && cat /dev/shm/z")
+                .out,
+            "x\ny\n");
+}
+
 TEST_F(WorldContainment, HasTemporaryFoldersOfItsOwn) {
   std::ofstream("/tmp/sandglass-host-file") << "host";
   TestWorld world;

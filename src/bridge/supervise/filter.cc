@@ -46,6 +46,7 @@ class Program {
   void Put(uint16_t code, uint32_t operand) { code_.push_back({code, 0, 0, operand}); }
 
   static uint32_t ActionOf(const SyscallRule& rule) {
+    if (rule.op == OpClass::kNative) return SECCOMP_RET_ALLOW;
     return rule.error != 0 ? SECCOMP_RET_ERRNO | rule.error : SECCOMP_RET_USER_NOTIF;
   }
 
@@ -53,19 +54,35 @@ class Program {
     const size_t start = code_.size();
     Jump(BPF_JEQ, rules[0].number, 0, 0);
     bool decided = false;
+    int loaded = -1;  // the argument that is at hand
     for (const SyscallRule& rule : rules) {
-      if (rule.when.kind != When::Kind::kAlways) {
-        Load(offsetof(seccomp_data, args) + 8 * rule.when.arg);
-        Jump(rule.when.kind == When::Kind::kBits ? BPF_JSET : BPF_JEQ, rule.when.operand, 0, 1);
-      } else {
-        decided = true;
+      decided = rule.when.kind == When::Kind::kAlways;
+      if (!decided && loaded != rule.when.arg) {
+        loaded = rule.when.arg;
+        Load(offsetof(seccomp_data, args) + sizeof(uint64_t) * rule.when.arg);
       }
+      Condition(rule.when);
       Return(ActionOf(rule));
     }
     if (!decided) Return(SECCOMP_RET_ALLOW);
     const size_t length = code_.size() - start - 1;
     CHECK(length < 256);
     code_[start].jf = static_cast<uint8_t>(length);
+  }
+
+  // Passes over the next instruction unless it holds.
+  void Condition(const When& when) {
+    switch (when.kind) {
+      case When::Kind::kAlways:
+        return;
+      case When::Kind::kBits:
+        return Jump(BPF_JSET, when.operand, 0, 1);
+      case When::Kind::kEquals:
+        return Jump(BPF_JEQ, when.operand, 0, 1);
+      case When::Kind::kBetween:
+        Jump(BPF_JGE, when.operand, 0, 2);
+        return Jump(BPF_JGT, when.last, 1, 0);
+    }
   }
 
   std::vector<sock_filter> code_;
@@ -76,7 +93,7 @@ class Program {
 std::vector<sock_filter> BuildFilter() {
   Program foreign;
   foreign.Load(offsetof(seccomp_data, nr));
-  foreign.Table(ForeignTable());
+  foreign.Table(SyscallTable(Interface::kI386));
   const std::vector<sock_filter> foreign_code = foreign.Take();
 
   Program program;
@@ -90,7 +107,7 @@ std::vector<sock_filter> BuildFilter() {
   program.Load(offsetof(seccomp_data, nr));
   program.Jump(BPF_JGE, kX32Bit, 0, 1);
   program.Return(SECCOMP_RET_ERRNO | ENOSYS);
-  program.Table(SyscallTable());
+  program.Table(SyscallTable(Interface::kAmd64));
   return program.Take();
 }
 

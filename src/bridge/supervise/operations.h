@@ -4,10 +4,10 @@
 
 #include <linux/seccomp.h>
 
+#include <compare>
 #include <set>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -41,18 +41,25 @@ struct Answer {
 // AF_UNIX sockets that the world itself made in a project: others belong to the host and are out of reach. Thread-safe.
 class BoundSockets {
  public:
-  void Add(uint64_t device, uint64_t inode) {
+  // With its birth: the number of a socket that is gone may be that of one of the host later.
+  struct Key {
+    uint64_t device = 0, inode = 0;
+    int64_t born_s = 0;
+    uint32_t born_ns = 0;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  void Add(const Key& socket) {
     MutexLock lock(mutex_);
-    sockets_.emplace(device, inode);
+    sockets_.insert(socket);
   }
-  bool Has(uint64_t device, uint64_t inode) const {
+  bool Has(const Key& socket) const {
     MutexLock lock(mutex_);
-    return sockets_.contains({device, inode});
+    return sockets_.contains(socket);
   }
 
  private:
   mutable Mutex mutex_;
-  std::set<std::pair<uint64_t, uint64_t>> sockets_ GUARDED_BY(mutex_);
+  std::set<Key> sockets_ GUARDED_BY(mutex_);
 };
 
 // What all commands of a supervisor share.

@@ -176,6 +176,12 @@ const WorldView::Mount* WorldView::Find(uint64_t mount_id) const {
   return found == mounts_.end() ? nullptr : &found->second;
 }
 
+// Is the folder, one of /proc, of the process that calls?
+bool IsOwnProcess(const Resolver::Caller& caller, const Dir& dir) {
+  const Result<std::string> path = PathOfFd(dir.fd.get());
+  return path.ok() && Below(*path, fmt::format("/proc/{}", caller.status.inner_tgid));
+}
+
 Result<Object> Resolver::Identify(const Caller& caller, Fd fd) {
   for (int attempt = 0; attempt < kRaces; ++attempt) {
     TRY_ASSIGN(Identity wanted, IdentityOf(fd.get()));
@@ -284,8 +290,10 @@ Result<Location> Resolver::Locate(const Caller& caller, DirPtr start, std::strin
   return Location{std::move(start), std::move(split.name), split.slash};
 }
 
-// A folder that is not ours and cannot be reached: the kernel will say why.
-DirPtr Nowhere() { return std::make_shared<const Dir>(); }
+// A folder that is not ours and cannot be reached.
+DirPtr Nowhere(int failure) { return std::make_shared<const Dir>(Dir{.failure = failure}); }
+DirPtr NoStart() { return std::make_shared<const Dir>(); }
+Object Unreachable(int failure) { return Object{.failure = failure}; }
 
 Result<DirPtr> Resolver::OpenDir(const Caller& caller, const DirPtr& start, const std::string& path,
                                  int& links) {
@@ -311,7 +319,7 @@ Result<DirPtr> Resolver::OpenDir(const Caller& caller, const DirPtr& start, cons
   const bool for_another = !ours && errno == ENOENT;
   if (errno == EXDEV || errno == ELOOP || for_another) return WalkDir(caller, start, path, links);
   if (ours) return Failure("open a folder");
-  return Nowhere();
+  return Nowhere(errno);
 }
 
 Result<DirPtr> Resolver::Up(const Caller& caller, const DirPtr& dir) {
@@ -320,7 +328,7 @@ Result<DirPtr> Resolver::Up(const Caller& caller, const DirPtr& dir) {
     TRY_ASSIGN(DirPtr root, RootDir(caller));
     Fd parent =
         OpenAt2(root->fd.get(), dir->project->path + "/..", O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT);
-    if (!parent.valid()) return Nowhere();
+    if (!parent.valid()) return Nowhere(errno);
     return Classify(caller, std::move(parent));
   }
   TRY_ASSIGN(DirPtr root, RootDir(caller));
@@ -371,7 +379,8 @@ Result<DirPtr> Resolver::WalkDir(const Caller& caller, DirPtr dir, std::string p
       next = Fd(::openat(dir->fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     }
     if (!next.valid())
-      return dir->project != nullptr ? Result<DirPtr>(Failure("walk")) : Result<DirPtr>(Nowhere());
+      return dir->project != nullptr ? Result<DirPtr>(Failure("walk"))
+                                     : Result<DirPtr>(Nowhere(errno));
     TRY_ASSIGN(Identity identity, IdentityOf(next.get()));
     if (S_ISLNK(identity.mode)) {
       if (++links > kMaxLinks) return Refused(ELOOP, "walk");
@@ -386,10 +395,10 @@ Result<DirPtr> Resolver::WalkDir(const Caller& caller, DirPtr dir, std::string p
       }
       if (target.error().sys_errno() != EREMOTE) return target.error();
       next = Fd(::openat(dir->fd.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-      if (!next.valid()) return Nowhere();
+      if (!next.valid()) return Nowhere(errno);
     } else if (!S_ISDIR(identity.mode)) {
       return dir->project != nullptr ? Result<DirPtr>(Refused(ENOTDIR, "walk"))
-                                     : Result<DirPtr>(Nowhere());
+                                     : Result<DirPtr>(Nowhere(ENOTDIR));
     }
     TRY_ASSIGN(dir, Classify(caller, std::move(next)));
   }
@@ -397,7 +406,7 @@ Result<DirPtr> Resolver::WalkDir(const Caller& caller, DirPtr dir, std::string p
 }
 
 Result<Location> Resolver::FindName(const Caller& caller, int dirfd, std::string_view path) {
-  DirPtr start = Nowhere();
+  DirPtr start = NoStart();
   if (!path.starts_with('/') && !path.empty()) {
     TRY_ASSIGN(start, StartDir(caller, dirfd));
   }
@@ -410,7 +419,7 @@ Result<Object> Resolver::FindObject(const Caller& caller, int dirfd, std::string
   TRY_ASSIGN(Location at, FindName(caller, dirfd, path));
   int links = 0;
   while (true) {
-    if (!at.ours() && !at.dir->fd.valid()) return Object{};
+    if (!at.ours() && !at.dir->fd.valid()) return Unreachable(at.dir->failure);
     if (at.name == "..") {
       TRY_ASSIGN(at.dir, Up(caller, at.dir));
       at.name = ".";
@@ -427,7 +436,7 @@ Result<Object> Resolver::FindObject(const Caller& caller, int dirfd, std::string
         *missing = std::move(at);
         return Object{};
       }
-      if (!at.ours()) return Object{};
+      if (!at.ours()) return Unreachable(failure);
       return Refused(failure, "open");
     }
     TRY_ASSIGN(Identity identity, IdentityOf(fd.get()));
@@ -437,8 +446,11 @@ Result<Object> Resolver::FindObject(const Caller& caller, int dirfd, std::string
       Result<std::string> target = LinkTarget(caller, *at.dir, at.name, fd);
       if (!target.ok() && target.error().sys_errno() == EREMOTE) {
         Fd behind(::openat(at.dir->fd.get(), at.name.c_str(), O_PATH | O_CLOEXEC));
-        if (!behind.valid()) return Object{};
-        return Identify(caller, std::move(behind));
+        if (!behind.valid()) return Unreachable(errno);
+        TRY_ASSIGN(Object object, Identify(caller, std::move(behind)));
+        // The kernel lets nobody reach what a process holds whom it may not trace; we may trace all of them.
+        if (object.project == nullptr && !IsOwnProcess(caller, *at.dir)) return Unreachable(EACCES);
+        return object;
       }
       TRY(target);
       const Location::Slash slash = at.slash;

@@ -37,6 +37,7 @@ struct Dir {
   const Project* project = nullptr;  // null: not ours
   Fd fd;
   std::string path;  // from the project's root
+  int failure = 0;   // not ours and not to be reached: what the kernel says
 
   undo::DirRef ref() const { return {fd.get(), path}; }
 };
@@ -58,6 +59,7 @@ struct Object {
   Fd fd;                             // O_PATH on our mount, or the task's own writable descriptor
   std::string path;                  // "": unknown
   mode_t mode = 0;
+  int failure = 0;  // not ours and not to be reached: what the kernel says
 
   undo::ObjectRef ref() const { return {fd.get(), path}; }
 };

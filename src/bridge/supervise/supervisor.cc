@@ -1,6 +1,7 @@
 #include "bridge/supervise/supervisor.h"
 
 #include <fcntl.h>
+#include <linux/audit.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -100,7 +101,9 @@ void SupervisedCommand::State::Handle(const seccomp_notif& notification) {
   calls.fetch_add(1, std::memory_order_relaxed);
   const std::span<const uint64_t, 6> args(reinterpret_cast<const uint64_t*>(notification.data.args),
                                           6);
-  const SyscallRule* rule = FindRule(static_cast<uint32_t>(notification.data.nr), args);
+  const Interface interface =
+      notification.data.arch == AUDIT_ARCH_I386 ? Interface::kI386 : Interface::kAmd64;
+  const SyscallRule* rule = FindRule(interface, static_cast<uint32_t>(notification.data.nr), args);
   if (rule == nullptr) return listener.Continue(notification.id);
   const Result<std::shared_ptr<Task>> task = shared.tasks.Get(static_cast<pid_t>(notification.pid));
   if (!task.ok()) return listener.Fail(notification.id, EPERM);

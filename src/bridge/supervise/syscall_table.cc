@@ -1,14 +1,20 @@
 #include "bridge/supervise/syscall_table.h"
 
 #include <asm/ioctls.h>
+#include <asm/termbits.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/random.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <string_view>
 
@@ -55,10 +61,6 @@ constexpr SyscallRule kTable[] = {
     {.name = "faccessat2", .number = SYS_faccessat2, .op = kQuestion, .handler = Handler::kAccess, .at = {0, 1}, .flags = 3, .value = 2, .when = Bits(2, W_OK)},
     {.name = "access", .number = SYS_access, .op = kQuestion, .handler = Handler::kAccess, .at = {-1, 0}, .value = 1, .when = Bits(1, W_OK)},
     {.name = "faccessat", .number = SYS_faccessat, .op = kQuestion, .handler = Handler::kAccess, .at = {0, 1}, .value = 2, .when = Bits(2, W_OK)},
-    {.name = "ioctl FS_IOC_SETFLAGS", .number = SYS_ioctl, .op = kMetadata, .handler = Handler::kSetInodeFlags, .fd = 0, .value = 1, .when = Equals(1, static_cast<uint32_t>(FS_IOC_SETFLAGS))},
-    {.name = "ioctl FS_IOC_FSSETXATTR", .number = SYS_ioctl, .op = kMetadata, .handler = Handler::kSetInodeFlags, .fd = 0, .value = 1, .when = Equals(1, static_cast<uint32_t>(FS_IOC_FSSETXATTR))},
-    Refuse("ioctl TIOCSTI", SYS_ioctl, EPERM, Equals(1, TIOCSTI)),
-    Refuse("ioctl TIOCLINUX", SYS_ioctl, EPERM, Equals(1, TIOCLINUX)),
     {.name = "openat2", .number = SYS_openat2, .op = kContent, .handler = Handler::kOpen2, .at = {0, 1}, .value = 2},
     {.name = "creat", .number = SYS_creat, .op = kContent, .handler = Handler::kOpen, .at = {-1, 0}, .value = 1, .fixed = O_CREAT | O_WRONLY | O_TRUNC},
     {.name = "unlinkat", .number = SYS_unlinkat, .op = kNames, .handler = Handler::kRemove, .at = {0, 1}, .flags = 2},
@@ -98,6 +100,9 @@ constexpr SyscallRule kTable[] = {
     {.name = "fremovexattr", .number = SYS_fremovexattr, .op = kMetadata, .handler = Handler::kRemoveXattr, .fd = 0, .value = 1},
     {.name = "statfs", .number = SYS_statfs, .op = kQuestion, .handler = Handler::kStatFs, .at = {-1, 0}, .value = 1},
     {.name = "fstatfs", .number = SYS_fstatfs, .op = kQuestion, .handler = Handler::kStatFs, .fd = 0, .value = 1},
+    {.name = "socket AF_UNIX", .number = SYS_socket, .op = kQuestion, .handler = Handler::kSocket, .value = 0, .when = Equals(0, AF_UNIX)},
+    Refuse("socket AF_VSOCK", SYS_socket, EAFNOSUPPORT, Equals(0, kVsock)),
+    {.name = "socketpair AF_UNIX", .number = SYS_socketpair, .op = kQuestion, .handler = Handler::kSocket, .value = 0, .when = Equals(0, AF_UNIX)},
     {.name = "bind", .number = SYS_bind, .op = kNames, .handler = Handler::kBind, .fd = 0, .value = 1},
     {.name = "connect", .number = SYS_connect, .op = kQuestion, .handler = Handler::kConnect, .fd = 0, .value = 1},
     Note("umask", SYS_umask, Handler::kUmask),
@@ -112,7 +117,6 @@ constexpr SyscallRule kTable[] = {
     Note("setfsgid", SYS_setfsgid, Handler::kCredentials),
     Note("setgroups", SYS_setgroups, Handler::kCredentials),
     Note("capset", SYS_capset, Handler::kCredentials),
-    Refuse("socket AF_VSOCK", SYS_socket, EAFNOSUPPORT, Equals(0, kVsock)),
     Refuse("clone CLONE_NEW*", SYS_clone, EPERM, Bits(0, kNewNamespaces)),
     Refuse("unshare CLONE_NEW*", SYS_unshare, EPERM, Bits(0, kNewNamespaces | kNewTimeNamespace)),
     Refuse("clone3", SYS_clone3, ENOSYS),
@@ -143,10 +147,67 @@ constexpr SyscallRule kTable[] = {
     Refuse("file_setattr", kFileSetAttr, ENOSYS),
 };
 
-// Numbers of the i386 table.
+// Numbers of the i386 table. Opens and sockets look as in the other one. Changes of metadata and size do not, or not all of them,
+// and a descriptor that was handed out would allow them: they are refused wherever they lead.
 constexpr SyscallRule kForeign[] = {
-    Refuse("ioctl TIOCSTI", 54, EPERM, Equals(1, TIOCSTI)),
-    Refuse("ioctl TIOCLINUX", 54, EPERM, Equals(1, TIOCLINUX)),
+    {.name = "openat", .number = 295, .op = kContent, .handler = Handler::kOpen, .at = {0, 1}, .flags = 2, .value = 3, .when = Bits(2, kWriting)},
+    {.name = "open", .number = 5, .op = kContent, .handler = Handler::kOpen, .at = {-1, 0}, .flags = 1, .value = 2, .when = Bits(1, kWriting)},
+    {.name = "openat2", .number = 437, .op = kContent, .handler = Handler::kOpen2, .at = {0, 1}, .value = 2},
+    {.name = "creat", .number = 8, .op = kContent, .handler = Handler::kOpen, .at = {-1, 0}, .value = 1, .fixed = O_CREAT | O_WRONLY | O_TRUNC},
+    {.name = "socket AF_UNIX", .number = 359, .op = kQuestion, .handler = Handler::kSocket, .value = 0, .when = Equals(0, AF_UNIX)},
+    Refuse("socket AF_VSOCK", 359, EAFNOSUPPORT, Equals(0, kVsock)),
+    {.name = "socketpair AF_UNIX", .number = 360, .op = kQuestion, .handler = Handler::kSocket, .value = 0, .when = Equals(0, AF_UNIX)},
+    {.name = "bind", .number = 361, .op = kNames, .handler = Handler::kBind, .fd = 0, .value = 1},
+    {.name = "connect", .number = 362, .op = kQuestion, .handler = Handler::kConnect, .fd = 0, .value = 1},
+    Refuse("socketcall", 102, ENOSYS),
+    Refuse("truncate", 92, EPERM),
+    Refuse("truncate64", 193, EPERM),
+    Refuse("ftruncate", 93, EPERM),
+    Refuse("ftruncate64", 194, EPERM),
+    Refuse("fallocate", 324, EPERM),
+    Refuse("chmod", 15, EPERM),
+    Refuse("fchmod", 94, EPERM),
+    Refuse("fchmodat", 306, EPERM),
+    Refuse("fchmodat2", 452, EPERM),
+    Refuse("chown", 182, EPERM),
+    Refuse("chown32", 212, EPERM),
+    Refuse("lchown", 16, EPERM),
+    Refuse("lchown32", 198, EPERM),
+    Refuse("fchown", 95, EPERM),
+    Refuse("fchown32", 207, EPERM),
+    Refuse("fchownat", 298, EPERM),
+    Refuse("utime", 30, EPERM),
+    Refuse("utimes", 271, EPERM),
+    Refuse("futimesat", 299, EPERM),
+    Refuse("utimensat", 320, EPERM),
+    Refuse("utimensat_time64", 412, EPERM),
+    Refuse("setxattr", 226, EPERM),
+    Refuse("lsetxattr", 227, EPERM),
+    Refuse("fsetxattr", 228, EPERM),
+    Refuse("removexattr", 235, EPERM),
+    Refuse("lremovexattr", 236, EPERM),
+    Refuse("fremovexattr", 237, EPERM),
+    Note("umask", 60, Handler::kUmask),
+    Note("chroot", 61, Handler::kRoot),
+    Note("setuid", 23, Handler::kCredentials),
+    Note("setuid32", 213, Handler::kCredentials),
+    Note("setgid", 46, Handler::kCredentials),
+    Note("setgid32", 214, Handler::kCredentials),
+    Note("setreuid", 70, Handler::kCredentials),
+    Note("setreuid32", 203, Handler::kCredentials),
+    Note("setregid", 71, Handler::kCredentials),
+    Note("setregid32", 204, Handler::kCredentials),
+    Note("setresuid", 164, Handler::kCredentials),
+    Note("setresuid32", 208, Handler::kCredentials),
+    Note("setresgid", 170, Handler::kCredentials),
+    Note("setresgid32", 210, Handler::kCredentials),
+    Note("setfsuid", 138, Handler::kCredentials),
+    Note("setfsuid32", 215, Handler::kCredentials),
+    Note("setfsgid", 139, Handler::kCredentials),
+    Note("setfsgid32", 216, Handler::kCredentials),
+    Note("setgroups", 81, Handler::kCredentials),
+    Note("setgroups32", 206, Handler::kCredentials),
+    Note("capset", 185, Handler::kCredentials),
     Refuse("mount", 21, EPERM),
     Refuse("umount", 22, EPERM),
     Refuse("umount2", 52, EPERM),
@@ -177,7 +238,86 @@ constexpr SyscallRule kForeign[] = {
     Refuse("removexattrat", kRemoveXattrAt, ENOSYS),
     Refuse("file_setattr", kFileSetAttr, ENOSYS),
 };
+
+constexpr SyscallRule Request(const char* name, When when) {
+  return {.name = name, .number = 0, .op = kNative, .handler = Handler::kNone, .when = when};
+}
+constexpr When Is(unsigned long request) { return Equals(1, static_cast<uint32_t>(request)); }
+constexpr When Between(unsigned long first, unsigned long last) {
+  return {When::Kind::kBetween, 1, static_cast<uint32_t>(first), static_cast<uint32_t>(last)};
+}
+
+// ioctl() by its requests, as no list of the dangerous ones could ever be complete: every driver has its own.
+constexpr SyscallRule kIoctls[] = {
+    Request("ioctl TCGETS to TIOCOUTQ", Between(TCGETS, TIOCOUTQ)),
+    Request("ioctl TIOCGWINSZ to FIONREAD", Between(TIOCGWINSZ, FIONREAD)),
+    Request("ioctl TIOCPKT, FIONBIO, TIOCNOTTY", Between(TIOCPKT, TIOCNOTTY)),
+    Request("ioctl TIOCGETD to TIOCGSID", Between(TIOCGETD, TIOCGSID)),
+    Request("ioctl TCGETS2", Is(TCGETS2)),
+    Request("ioctl TCSETS2", Is(TCSETS2)),
+    Request("ioctl TCSETSW2", Is(TCSETSW2)),
+    Request("ioctl TCSETSF2", Is(TCSETSF2)),
+    Request("ioctl TIOCGPTN", Is(TIOCGPTN)),
+    Request("ioctl TIOCSPTLCK", Is(TIOCSPTLCK)),
+    Request("ioctl TIOCGDEV", Is(TIOCGDEV)),
+    Request("ioctl TIOCSIG", Is(TIOCSIG)),
+    Request("ioctl TIOCGPKT, TIOCGPTLCK", Between(TIOCGPKT, TIOCGPTLCK)),
+    Request("ioctl TIOCGEXCL", Is(TIOCGEXCL)),
+    Request("ioctl TIOCGPTPEER", Is(TIOCGPTPEER)),
+    Request("ioctl FIONCLEX, FIOCLEX, FIOASYNC", Between(FIONCLEX, FIOASYNC)),
+    Request("ioctl FIOQSIZE", Is(FIOQSIZE)),
+    Request("ioctl FIOSETOWN to SIOCATMARK", Between(FIOSETOWN, SIOCATMARK)),
+    Request("ioctl SIOCGIFNAME", Is(SIOCGIFNAME)),
+    Request("ioctl SIOCGIFCONF, SIOCGIFFLAGS", Between(SIOCGIFCONF, SIOCGIFFLAGS)),
+    Request("ioctl SIOCGIFADDR", Is(SIOCGIFADDR)),
+    Request("ioctl SIOCGIFBRDADDR", Is(SIOCGIFBRDADDR)),
+    Request("ioctl SIOCGIFNETMASK", Is(SIOCGIFNETMASK)),
+    Request("ioctl SIOCGIFMTU", Is(SIOCGIFMTU)),
+    Request("ioctl SIOCGIFHWADDR", Is(SIOCGIFHWADDR)),
+    Request("ioctl SIOCGIFINDEX", Is(SIOCGIFINDEX)),
+    Request("ioctl SIOCGIFTXQLEN", Is(SIOCGIFTXQLEN)),
+    Request("ioctl FS_IOC_GETFLAGS", Is(FS_IOC_GETFLAGS)),
+    Request("ioctl FS_IOC_GETVERSION", Is(FS_IOC_GETVERSION)),
+    Request("ioctl FS_IOC_FSGETXATTR", Is(FS_IOC_FSGETXATTR)),
+    Request("ioctl FS_IOC_FIEMAP", Is(FS_IOC_FIEMAP)),
+    Request("ioctl FIGETBSZ", Is(FIGETBSZ)),
+    Request("ioctl RNDGETENTCNT", Is(RNDGETENTCNT)),
+    Refuse("ioctl TIOCSTI", 0, EPERM, Is(TIOCSTI)),
+    Refuse("ioctl TIOCLINUX", 0, EPERM, Is(TIOCLINUX)),
+};
+// What changes files is performed, and everything else that ioctl() might ask for is refused.
+constexpr SyscallRule kFileIoctls[] = {
+    {.name = "ioctl FS_IOC_SETFLAGS", .number = SYS_ioctl, .op = kMetadata, .handler = Handler::kSetInodeFlags, .fd = 0, .value = 1, .when = Is(FS_IOC_SETFLAGS)},
+    {.name = "ioctl FS_IOC_FSSETXATTR", .number = SYS_ioctl, .op = kMetadata, .handler = Handler::kSetInodeFlags, .fd = 0, .value = 1, .when = Is(FS_IOC_FSSETXATTR)},
+    {.name = "ioctl FICLONE", .number = SYS_ioctl, .op = kContent, .handler = Handler::kClone, .fd = 0, .value = 1, .when = Is(FICLONE)},
+    {.name = "ioctl FICLONERANGE", .number = SYS_ioctl, .op = kContent, .handler = Handler::kClone, .fd = 0, .value = 1, .when = Is(FICLONERANGE)},
+};
+constexpr uint32_t kForeignIoctl = 54;
 // clang-format on
+
+template <size_t... Sizes>
+constexpr auto Joined(const SyscallRule (&... parts)[Sizes]) {
+  std::array<SyscallRule, (Sizes + ...)> all{};
+  size_t at = 0;
+  ((std::copy_n(parts, Sizes, all.begin() + at), at += Sizes), ...);
+  return all;
+}
+
+// The requests of ioctl(), whose number each interface has its own of, and then the refusal of all others.
+template <size_t Size>
+constexpr auto WithRequests(std::array<SyscallRule, Size> table, uint32_t ioctl) {
+  std::array<SyscallRule, Size + std::size(kIoctls) + 1> all{};
+  auto next = std::copy(table.begin(), table.end(), all.begin());
+  for (SyscallRule request : kIoctls) {
+    request.number = ioctl;
+    *next++ = request;
+  }
+  *next = Refuse("ioctl, any other", ioctl, ENOTTY);
+  return all;
+}
+
+constexpr auto kNativeInterface = WithRequests(Joined(kTable, kFileIoctls), SYS_ioctl);
+constexpr auto kForeignInterface = WithRequests(Joined(kForeign), kForeignIoctl);
 
 bool Applies(const When& when, std::span<const uint64_t, 6> args) {
   const auto value = static_cast<uint32_t>(args[when.arg]);
@@ -188,6 +328,8 @@ bool Applies(const When& when, std::span<const uint64_t, 6> args) {
       return (value & when.operand) != 0;
     case When::Kind::kEquals:
       return value == when.operand;
+    case When::Kind::kBetween:
+      return value >= when.operand && value <= when.last;
   }
   return false;
 }
@@ -204,6 +346,8 @@ std::string_view ClassName(OpClass op) {
       return "question";
     case OpClass::kBookkeeping:
       return "bookkeeping";
+    case OpClass::kNative:
+      return "native";
     case OpClass::kForbidden:
       return "forbidden";
   }
@@ -218,6 +362,8 @@ std::string WhenText(const When& when) {
       return fmt::format("argument {} has a bit of {:#x}", when.arg, when.operand);
     case When::Kind::kEquals:
       return fmt::format("argument {} is {:#x}", when.arg, when.operand);
+    case When::Kind::kBetween:
+      return fmt::format("argument {} is {:#x} to {:#x}", when.arg, when.operand, when.last);
   }
   return "";
 }
@@ -244,6 +390,8 @@ std::string_view ErrorName(uint16_t error) {
       return "ENOSYS";
     case EAFNOSUPPORT:
       return "EAFNOSUPPORT";
+    case ENOTTY:
+      return "ENOTTY";
     default:
       return "error";
   }
@@ -251,6 +399,7 @@ std::string_view ErrorName(uint16_t error) {
 
 std::string ActionText(const SyscallRule& rule) {
   if (rule.error != 0) return fmt::format("answered {}", ErrorName(rule.error));
+  if (rule.op == OpClass::kNative) return "native";
   return rule.op == OpClass::kBookkeeping ? "noted, then native" : "performed by the supervisor";
 }
 
@@ -268,12 +417,21 @@ std::string Rows(std::span<const SyscallRule> rules) {
 
 }  // namespace
 
-std::span<const SyscallRule> SyscallTable() { return kTable; }
-std::span<const SyscallRule> ForeignTable() { return kForeign; }
+std::span<const SyscallRule> SyscallTable(Interface interface) {
+  switch (interface) {
+    case Interface::kAmd64:
+      return kNativeInterface;
+    case Interface::kI386:
+      return kForeignInterface;
+  }
+  return {};
+}
 
-const SyscallRule* FindRule(uint32_t number, std::span<const uint64_t, 6> args) {
-  for (const SyscallRule& rule : kTable) {
-    if (rule.number == number && rule.error == 0 && Applies(rule.when, args)) return &rule;
+const SyscallRule* FindRule(Interface interface, uint32_t number,
+                            std::span<const uint64_t, 6> args) {
+  for (const SyscallRule& rule : SyscallTable(interface)) {
+    const bool notifies = rule.error == 0 && rule.op != OpClass::kNative;
+    if (rule.number == number && notifies && Applies(rule.when, args)) return &rule;
   }
   return nullptr;
 }
@@ -287,10 +445,10 @@ std::string SyscallTableAsMarkdown() {
          "A call that is performed by the supervisor runs natively where its object is in no "
          "project.\n\n"
          "## x86-64\n\n" +
-         Rows(kTable) +
-         "\n## i386\n\nOnly refusals: the rest runs natively, so the project is read-only "
+         Rows(kNativeInterface) +
+         "\n## i386\n\nWhat is not listed runs natively, so names in the project cannot change "
          "(`EROFS`).\n\n" +
-         Rows(kForeign) + "\nx32 and every other interface: `ENOSYS`.\n";
+         Rows(kForeignInterface) + "\nx32 and every other interface: `ENOSYS`.\n";
 }
 
 }  // namespace sandglass::bridge

@@ -11,7 +11,15 @@
 
 namespace sandglass::bridge {
 
-enum class OpClass : uint8_t { kNames, kContent, kMetadata, kQuestion, kBookkeeping, kForbidden };
+enum class OpClass : uint8_t {
+  kNames,
+  kContent,
+  kMetadata,
+  kQuestion,
+  kBookkeeping,
+  kNative,  // lets a request of a call pass whose other requests are refused
+  kForbidden
+};
 
 enum class Handler : uint8_t {
   kOpen,
@@ -24,6 +32,7 @@ enum class Handler : uint8_t {
   kMakeNode,
   kTruncate,
   kAllocate,
+  kClone,
   kChmod,
   kChown,
   kSetTimes,
@@ -32,6 +41,7 @@ enum class Handler : uint8_t {
   kSetInodeFlags,
   kAccess,
   kStatFs,
+  kSocket,
   kBind,
   kConnect,
   kUmask,
@@ -49,9 +59,10 @@ struct PathArg {
 
 // When the filter takes the row: always, or by the lower half of one argument.
 struct When {
-  enum class Kind : uint8_t { kAlways, kBits, kEquals } kind = Kind::kAlways;
+  enum class Kind : uint8_t { kAlways, kBits, kEquals, kBetween } kind = Kind::kAlways;
   uint8_t arg = 0;
   uint32_t operand = 0;
+  uint32_t last = 0;  // kBetween: from `operand` to it
 };
 
 struct SyscallRule {
@@ -73,13 +84,15 @@ struct SyscallRule {
 // How utime() and its relatives spell times in memory; `fixed` of their rows.
 enum class TimeLayout : uint32_t { kTimespec, kTimeval, kSeconds };
 
-// Rows of one number lie together; the first that applies counts. The hottest calls come first.
-std::span<const SyscallRule> SyscallTable();
-// Numbers of the 32-bit interface that are refused; its other calls run and meet the read-only mount.
-std::span<const SyscallRule> ForeignTable();
+enum class Interface : uint8_t { kAmd64, kI386 };
+
+// Rows of one number lie together; the first that applies counts. The hottest calls come first. Of the 32-bit interface, calls
+// that look the same in registers and memory are supervised, others are refused or meet the read-only mount.
+std::span<const SyscallRule> SyscallTable(Interface interface = Interface::kAmd64);
 
 // The row that the filter notified for; null: none.
-const SyscallRule* FindRule(uint32_t number, std::span<const uint64_t, 6> args);
+const SyscallRule* FindRule(Interface interface, uint32_t number,
+                            std::span<const uint64_t, 6> args);
 
 // docs/supervised_calls.md.
 std::string SyscallTableAsMarkdown();

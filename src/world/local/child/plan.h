@@ -74,6 +74,12 @@ struct ChildFailure {
   char detail[kMaxFailureDetail] = {};
 };
 
+#ifdef SANDGLASS_WEAKENED_WORLD
+// Steps that are left out, so that a test can show what each is for. In a library of the tests only: no program that is shipped
+// is compiled with it.
+inline std::vector<const char*> steps_left_out;
+#endif
+
 // Carries out the plan and becomes the shim.
 [[noreturn]] void RunChild(ChildPlan& plan);
 // "mount"; "" if there is no such step.

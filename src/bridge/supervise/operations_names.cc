@@ -1,0 +1,160 @@
+// Calls that change names: unlink, rename, mkdir, mknod, symlink, link and their relatives.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "bridge/supervise/handlers.h"
+
+namespace sandglass::bridge {
+
+using undo::NodeType;
+using undo::RenameMode;
+using undo::Ticket;
+
+namespace {
+
+// "." and ".." are no names that could change: the kernel says what is wrong.
+bool IsDots(const Location& at) { return at.name == "." || at.name == ".."; }
+
+// May the caller take names out of the folder? Asked where the interceptor could perform the operation with our own rights.
+int RemovalForbidden(Call& call, const Location& at) {
+  ActAs as(call.status);
+  if (::faccessat(at.dir->fd.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) return errno;
+  struct stat dir, object;
+  if (::fstatat(at.dir->fd.get(), ".", &dir, 0) != 0 || (dir.st_mode & S_ISVTX) == 0) return 0;
+  if (::fstatat(at.dir->fd.get(), at.name.c_str(), &object, AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  constexpr uint64_t kFowner = 1ull << 3;
+  const bool may = call.status.fs_uid == dir.st_uid || call.status.fs_uid == object.st_uid ||
+                   (call.status.effective & kFowner) != 0;
+  return may ? 0 : EPERM;
+}
+
+// What a rename replaces is moved away by the interceptor, perhaps; a name that is free only needs a writable folder.
+int ReplacementForbidden(Call& call, const Location& at) {
+  const int forbidden = RemovalForbidden(call, at);
+  return forbidden == ENOENT ? 0 : forbidden;
+}
+
+std::optional<RenameMode> RenameModeOf(unsigned flags) {
+  switch (flags) {
+    case 0:
+      return RenameMode::kReplace;
+    case RENAME_NOREPLACE:
+      return RenameMode::kNoReplace;
+    case RENAME_EXCHANGE:
+      return RenameMode::kExchange;
+    default:
+      return std::nullopt;
+  }
+}
+
+Answer Create(Call& call, const Location& at, NodeType type,
+              const std::function<int(int, const char*)>& create) {
+  const std::string name = at.raw_name();
+  const int dir = at.dir->fd.get();
+  struct stat st;
+  const bool exists = ::fstatat(dir, at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
+  if (IsDots(at) || exists) return Plainly(call, [&] { return create(dir, name.c_str()); });
+  return Complete(call, at.dir->project->interceptor->BeginCreate(at.ref(), type),
+                  [&](const Ticket&) { return create(dir, name.c_str()); });
+}
+
+}  // namespace
+
+Answer Remove(Call& call) {
+  ANSWER_ASSIGN(const Location at, LocateArg(call, call.rule.at));
+  if (!at.ours()) return Answer::Continue();
+  const int flags = call.Flags();
+  const std::string name = at.raw_name();
+  const auto remove = [&] { return ::unlinkat(at.dir->fd.get(), name.c_str(), flags); };
+  struct stat st;
+  const bool exists = ::fstatat(at.dir->fd.get(), at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool wrong_kind =
+      exists && (S_ISDIR(st.st_mode) != ((flags & AT_REMOVEDIR) != 0) ||
+                 (at.slash == Location::Slash::kTrailing && !S_ISDIR(st.st_mode)));
+  if (IsDots(at) || !exists || wrong_kind) return Plainly(call, remove);
+  if (const int forbidden = RemovalForbidden(call, at)) return Answer::Fail(forbidden);
+  return Complete(call, at.dir->project->interceptor->BeginRemove(at.ref()),
+                  [&](const Ticket&) { return remove(); });
+}
+
+Answer Rename(Call& call) {
+  ANSWER_ASSIGN(const Location from, LocateArg(call, call.rule.at));
+  ANSWER_ASSIGN(const Location to, LocateArg(call, call.rule.to));
+  if (!from.ours() && !to.ours()) return Answer::Continue();
+  if (!from.ours() || !to.ours() || from.dir->project != to.dir->project)
+    return Answer::Fail(EXDEV);
+  const auto flags = static_cast<unsigned>(call.Flags());
+  const auto mode = RenameModeOf(flags);
+  if (!mode) return Answer::Fail(EINVAL);
+  const std::string old_name = from.raw_name(), new_name = to.raw_name();
+  const auto rename = [&] {
+    return ::renameat2(from.dir->fd.get(), old_name.c_str(), to.dir->fd.get(), new_name.c_str(),
+                       flags);
+  };
+  struct stat st;
+  const bool exists =
+      ::fstatat(from.dir->fd.get(), from.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
+  if (IsDots(from) || IsDots(to) || !exists) return Plainly(call, rename);
+  if (const int forbidden = RemovalForbidden(call, from)) return Answer::Fail(forbidden);
+  if (const int forbidden = ReplacementForbidden(call, to)) return Answer::Fail(forbidden);
+  return Complete(call, from.dir->project->interceptor->BeginRename(from.ref(), to.ref(), *mode),
+                  [&](const Ticket&) { return rename(); });
+}
+
+Answer MakeDir(Call& call) {
+  ANSWER_ASSIGN(const Location at, LocateArg(call, call.rule.at));
+  if (!at.ours()) return Answer::Continue();
+  const auto mode = static_cast<mode_t>(call.Value(0));
+  return Create(call, at, NodeType::kDirectory,
+                [&](int dir, const char* name) { return ::mkdirat(dir, name, mode); });
+}
+
+Answer MakeNode(Call& call) {
+  ANSWER_ASSIGN(const Location at, LocateArg(call, call.rule.at));
+  if (!at.ours()) return Answer::Continue();
+  const auto mode = static_cast<mode_t>(call.Value(0));
+  const auto device = static_cast<dev_t>(call.Value(1));
+  if (S_ISDIR(mode)) return Answer::Fail(EPERM);
+  // Symlinks, and bits that no type has.
+  const NodeType type = undo::NodeTypeOf(mode);
+  if ((mode & S_IFMT) != 0 && (S_ISLNK(mode) || undo::FileTypeBits(type) != (mode & S_IFMT)))
+    return Answer::Fail(EINVAL);
+  // In a user namespace nobody may make devices.
+  if ((S_ISCHR(mode) && device != 0) || S_ISBLK(mode)) return Answer::Fail(EPERM);
+  return Create(call, at, type,
+                [&](int dir, const char* name) { return ::mknodat(dir, name, mode, device); });
+}
+
+Answer MakeSymlink(Call& call) {
+  ANSWER_ASSIGN(const std::string target, call.task.ReadText(call.Value(0)));
+  ANSWER_ASSIGN(const Location at, LocateArg(call, call.rule.at));
+  if (!at.ours()) return Answer::Continue();
+  return Create(call, at, NodeType::kSymlink,
+                [&](int dir, const char* name) { return ::symlinkat(target.c_str(), dir, name); });
+}
+
+Answer MakeLink(Call& call) {
+  const int flags = call.Flags();
+  ANSWER_ASSIGN(const Location to, LocateArg(call, call.rule.to));
+  ANSWER_ASSIGN(
+      const Object object,
+      TargetOf(call, (flags & AT_SYMLINK_FOLLOW) != 0 ? Follow::kYes : Follow::kNo, flags));
+  if (object.project == nullptr && !to.ours()) return Answer::Continue();
+  if (object.project == nullptr || !to.ours() || object.project != to.dir->project) {
+    // A missing source is told as such.
+    return object.fd.valid() || object.project != nullptr ? Answer::Fail(EXDEV)
+                                                          : Answer::Continue();
+  }
+  if (S_ISDIR(object.mode)) return Answer::Fail(EPERM);
+  return Complete(call, object.project->interceptor->BeginLink(object.ref(), to.ref()),
+                  [&](const Ticket&) {
+                    return ::linkat(AT_FDCWD, MagicPath(object.fd.get()).c_str(), to.dir->fd.get(),
+                                    to.raw_name().c_str(), AT_SYMLINK_FOLLOW);
+                  });
+}
+
+}  // namespace sandglass::bridge
