@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
+#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -72,6 +73,19 @@ Finding ExamineSupervision() {
   return {"supervision", Verdict::kFails,
           fmt::format("the kernel refuses seccomp user notification: {}", std::strerror(error)),
           "use Linux 5.19 or later with CONFIG_SECCOMP_FILTER; in a container, let it use seccomp"};
+}
+
+Finding ExamineSecondLock() {
+  constexpr const char* kName = "second_lock";
+  constexpr long kKnowsTruncate = 3;
+  const long version =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (version >= kKnowsTruncate)
+    return {kName, Verdict::kProtects, "Landlock guards files that commands have open", ""};
+  return {kName, Verdict::kAbsent,
+          "without Landlock of Linux 6.2 a command that races its own descriptors can change files "
+          "that it has open unseen",
+          "use Linux 6.2 or later with landlock among its security modules (lsm=)"};
 }
 
 struct LimitRow {
@@ -297,7 +311,7 @@ std::vector<Finding> ExamineMachine() {
   const LimitRow limits[] = {{"memory_limit", "memory", {.memory_bytes = 1ull << 30}},
                              {"cpu_limit", "cpus", {.cpus = 1.0}},
                              {"process_limit", "pids", {.pids = 1000}}};
-  std::vector<Finding> findings = {ExamineNamespaces(), ExamineSupervision()};
+  std::vector<Finding> findings = {ExamineNamespaces(), ExamineSupervision(), ExamineSecondLock()};
   for (const LimitRow& row : limits) findings.push_back(ExamineLimit(row));
   return findings;
 }

@@ -143,6 +143,11 @@ TEST_F(Doctor, NoticesAKernelWithoutSupervision) {
   EXPECT_EQ(VerdictWithout("supervision", [] { DenyCall(SYS_seccomp); }), Verdict::kFails);
 }
 
+TEST_F(Doctor, NoticesAKernelWithoutTheSecondLock) {
+  EXPECT_EQ(VerdictWithout("second_lock", [] { DenyCall(SYS_landlock_create_ruleset); }),
+            Verdict::kAbsent);
+}
+
 TEST_F(Doctor, NoticesThatLimitsCannotBeEnforced) {
   const auto hide_groups = [] {
     MustCall(::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS), "unshare");
