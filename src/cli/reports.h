@@ -1,20 +1,12 @@
-// What undo tells, as JSON and as lines for a person. Pure functions.
+// What undo tells, as lines for a person. Pure functions. undo/report_json.h has the same for programs.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "undo/types.h"
 
 namespace sandglass::cli {
-
-Json ToJson(const undo::StepInfo& step);
-Json ToJson(const undo::Barrier& barrier);
-Json ToJson(const undo::Change& change);
-Json ToJson(const std::vector<undo::Conflict>& conflicts);
-Json ToJson(const undo::RewindReport& report);
-Json ToJson(const undo::RecoveryReport& recovery);
 
 // "2 created, 1 deleted"; "no changes".
 std::string CountsText(const undo::ChangeCounts& counts);

@@ -11,6 +11,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/process_tree.h"
+
 namespace sandglass::session {
 namespace {
 
@@ -24,7 +26,7 @@ constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
 Result<CommandReport> CommandRun::Run(const CommandSpec& spec) {
   label_ = spec.label;
   TRY_ASSIGN(const auto raw, streams_.BecomeRaw());
-  report_.step = NextId();
+  report_.step = keeper_.NextId();
   TRY(parts_.tracker.Start(ExecFor(spec)));
   Status status = Act();
   while (status.ok() && !Finished()) status = Turn();
@@ -52,17 +54,10 @@ control::Exec CommandRun::ExecFor(const CommandSpec& spec) const {
   return exec;
 }
 
-// One id for the step in all projects.
-StepId CommandRun::NextId() const {
-  StepId next{1};
-  for (const ProjectLog& project : parts_.logs) next = std::max(next, project.log->next_step_id());
-  return next;
-}
-
 bool CommandRun::Finished() const {
   const bool shown =
       std::ranges::all_of(pending_, [](const auto& one) { return one.second.empty(); });
-  return ended_ && closed_ && shown;
+  return ended_ && closed_ && shown && !rewinds_.waiting();
 }
 
 // --- What the tracker wants done.
@@ -75,35 +70,13 @@ Status CommandRun::Act() {
 
 Status CommandRun::Do(const control::StepChange& change) {
   if (change.id != report_.step) return Ok();
-  return change.edge == control::StepEdge::kOpened ? OpenSteps() : CloseSteps();
-}
-
-Status CommandRun::OpenSteps() {
-  for (size_t i = 0; i < parts_.logs.size(); ++i) {
-    auto opened = parts_.logs[i].log->OpenStep({.label = label_, .id = report_.step});
-    if (!opened.ok()) return opened.error();
-    parts_.logs[i].step_open = true;
-  }
-  return Ok();
+  if (change.edge == control::StepEdge::kClosed) return CloseSteps();
+  return keeper_.Open(report_.step, label_, undo::IfUnchanged::kRecorded);
 }
 
 Status CommandRun::CloseSteps() {
   closed_ = true;
-  if (parts_.processes.empty()) parts_.supervisor->ForgetWriters();
-  Status all;
-  for (size_t i = 0; i < parts_.logs.size(); ++i) {
-    if (!std::exchange(parts_.logs[i].step_open, false)) continue;
-    if (Status one = CloseStep(i); !one.ok() && all.ok()) all = one;
-  }
-  return all;
-}
-
-Status CommandRun::CloseStep(size_t project) {
-  undo::UndoLog& log = *parts_.logs[project].log;
-  ProjectStep step{.project = parts_.logs[project].path, .changes = {}, .evicted = {}};
-  TRY_ASSIGN(step.evicted, log.CloseStep(parts_.supervisor->LiveWriters(project)));
-  TRY_ASSIGN(step.changes, log.Changes(report_.step));
-  report_.projects.push_back(std::move(step));
+  TRY_ASSIGN(report_.projects, keeper_.Close());
   return Ok();
 }
 
@@ -149,6 +122,29 @@ Status CommandRun::Do(const control::WrongVersion& wrong) {
                            wrong.version, control::kProtocolVersion));
 }
 
+// --- What other programs ask of us.
+
+std::vector<pid_t> CommandRun::Processes() const {
+  std::vector<pid_t> processes = DescendantsOf(parts_.world->init_pid());
+  const std::vector<pid_t> keepers = ChildrenOf(parts_.world->init_pid());
+  std::erase_if(processes,
+                [&](pid_t pid) { return std::ranges::find(keepers, pid) != keepers.end(); });
+  return processes;
+}
+
+void CommandRun::End() {
+  (void)parts_.tracker.CancelCommand(report_.step);  // it may have ended meanwhile
+}
+
+void CommandRun::TakeRequests() {
+  for (auto& [connection, request] : parts_.server->Work()) {
+    rewinds_.Ask(std::move(request), [this, id = connection](const RewindAnswer& answer) {
+      parts_.server->Answer(id, answer);
+    });
+  }
+  rewinds_.Work();
+}
+
 // --- One turn of the loop.
 
 std::vector<pollfd> CommandRun::Watched() const {
@@ -167,13 +163,18 @@ std::vector<pollfd> CommandRun::Watched() const {
   }
   for (const SupervisedProcesses& processes : parts_.processes)
     fds.push_back({processes.end.get(), 0, 0});
+  parts_.server->AddTo(fds);
   return fds;
 }
 
 int CommandRun::Patience() const {
-  const auto deadline = parts_.tracker.Deadline();
-  if (!deadline) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - parts_.clock.Now());
+  std::optional<Instant> first;
+  for (const auto& deadline :
+       {parts_.tracker.Deadline(), parts_.server->Deadline(), rewinds_.Deadline()}) {
+    if (deadline && (!first || *deadline < *first)) first = deadline;
+  }
+  if (!first) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - parts_.clock.Now());
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
 }
 
@@ -188,6 +189,8 @@ Status CommandRun::Turn() {
   for (Stream stream : kStreams) TRY(WriteOutput(stream));
   NoticeEndedProcesses();
   parts_.tracker.Tick();
+  TRY(Act());
+  TakeRequests();
   TRY(Act());
   WriteChannel();
   return Ok();

@@ -11,17 +11,18 @@
 
 #include "session/host_streams.h"
 #include "session/parts.h"
+#include "session/rewinds.h"
+#include "session/step_keeper.h"
 
 namespace sandglass::session {
 
-class CommandRun {
+class CommandRun : private Runner {
  public:
   CommandRun(Session::Parts& parts, HostStreams& streams) : parts_(parts), streams_(streams) {}
   Result<CommandReport> Run(const CommandSpec& spec);
 
  private:
   control::Exec ExecFor(const CommandSpec& spec) const;
-  StepId NextId() const;
   bool Finished() const;
 
   // --- What the tracker wants done; a failure ends the run.
@@ -35,10 +36,14 @@ class CommandRun {
   Status Do(const control::Complaint& complaint);
   Status Do(const control::Stuck& stuck);
   Status Do(const control::WrongVersion& wrong);
-  Status OpenSteps();
   Status CloseSteps();
-  Status CloseStep(size_t project);
   Error GiveUp(const Error& why);
+
+  // --- What other programs ask of us.
+  std::vector<pid_t> Processes() const override;
+  void End() override;
+  void EndAtOnce() override {}  // the shim does, and the tracker watches over it
+  void TakeRequests();
 
   // --- One turn of the loop.
   Status Turn();
@@ -55,6 +60,8 @@ class CommandRun {
 
   Session::Parts& parts_;
   HostStreams& streams_;
+  StepKeeper keeper_{parts_};
+  Rewinds rewinds_{parts_, keeper_, *this};
   CommandReport report_;
   std::string label_;
   bool takes_input_ = true;

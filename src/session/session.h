@@ -58,13 +58,12 @@ struct CommandReport {
   std::vector<std::string> warnings;  // for a person
 };
 
-class CommandRun;
-
 class Session {
  public:
   // Recovers the projects, then builds the world. Whatever protection cannot be set up is an error, and nothing runs.
   static Result<std::unique_ptr<Session>> Start(const SessionOptions& options);
   ~Session();
+  struct Parts;  // for the files of this module: parts.h
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -77,8 +76,6 @@ class Session {
   std::vector<std::string> notes() const;
 
  private:
-  friend class CommandRun;
-  struct Parts;
   explicit Session(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
