@@ -51,6 +51,39 @@ std::string CountsText(const undo::ChangeCounts& counts) {
   return out.empty() ? "no changes" : out;
 }
 
+namespace {
+
+std::string StepLine(const undo::StepInfo& step) {
+  if (step.damaged) {
+    return fmt::format("{:>6}  {:<19}  {:<7}  {:<30}  {}\n", step.id.value, "damaged", "-",
+                       "cannot be read", PrintableName(step.label));
+  }
+  const std::string unprotected = step.protection == undo::Protection::kFull ? "" : "  UNPROTECTED";
+  return fmt::format("{:>6}  {}  {:<7}  {:<30}  {}{}\n", step.id.value, PrintableTime(step.closed),
+                     undo::KindName(step.kind), CountsText(step.counts), PrintableName(step.label),
+                     unprotected);
+}
+
+std::string BarrierLine(const undo::Barrier& barrier) {
+  std::string what = "anything may have changed";
+  if (barrier.paths.size() == 1) what = PrintableName(barrier.paths.front());
+  if (barrier.paths.size() > 1) {
+    what = fmt::format("{} and {} more", PrintableName(barrier.paths.front()),
+                       barrier.paths.size() - 1);
+  }
+  return fmt::format("{:>6}  {}  edited by someone else: {}\n", "-", PrintableTime(barrier.at),
+                     what);
+}
+
+}  // namespace
+
+std::string HistoryText(const std::vector<undo::HistoryEntry>& history) {
+  std::string text;
+  for (const undo::HistoryEntry& entry : history)
+    text += entry.step ? StepLine(*entry.step) : BarrierLine(*entry.barrier);
+  return text;
+}
+
 std::string ChangeText(const undo::Change& change) {
   const std::string from = change.kind == undo::ChangeKind::kRenamed
                                ? fmt::format("{} -> ", PrintableName(change.old_path))

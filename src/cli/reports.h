@@ -10,6 +10,8 @@ namespace sandglass::cli {
 
 // "2 created, 1 deleted"; "no changes".
 std::string CountsText(const undo::ChangeCounts& counts);
+// One line for each entry.
+std::string HistoryText(const std::vector<undo::HistoryEntry>& history);
 // "created   src/a.txt (12 B)"
 std::string ChangeText(const undo::Change& change);
 // "edited    src/a.txt: has been changed since"

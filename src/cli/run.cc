@@ -7,7 +7,6 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/reports.h"
 #include "cli/run_options.h"
 #include "session/session.h"
 
@@ -23,13 +22,6 @@ constexpr Option kOptions[] = {
     kTimeoutOption,  kWholeHomeOption, kSummaryOption, kHelpOption};
 constexpr Operand kOperands[] = {
     {"COMMAND", ValueKind::kWords, Arity::kOneOrMore, "the program and its arguments"}};
-
-void TellRecovery(const session::Session& session, const Console& console) {
-  for (const undo::RecoveryReport& recovery : session.recoveries()) {
-    const std::string text = RecoveryText(recovery);
-    if (!text.empty()) console.Note(text.substr(0, text.size() - 1));
-  }
-}
 
 std::string Summary(const session::CommandReport& report) {
   size_t counts[4] = {};

@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "cli/arguments.h"
+#include "cli/console.h"
 #include "session/session.h"
 
 namespace sandglass::cli {
@@ -60,6 +61,8 @@ Result<std::chrono::milliseconds> ParseTime(std::string_view text);
 std::string QuotedForShell(const std::vector<std::string>& argv);
 
 Result<session::SessionOptions> SessionFor(const Arguments& arguments);
+// Says what opening the stores did.
+void TellRecovery(const session::Session& session, const Console& console);
 Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::string& project);
 
 }  // namespace sandglass::cli

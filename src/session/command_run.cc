@@ -11,8 +11,6 @@
 #include <chrono>
 #include <utility>
 
-#include "base/process_tree.h"
-
 namespace sandglass::session {
 namespace {
 
@@ -23,11 +21,11 @@ constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
 
 }  // namespace
 
-Result<CommandReport> CommandRun::Run(const CommandSpec& spec) {
-  label_ = spec.label;
+Result<CommandReport> CommandRun::Run() {
+  if (spec_.shell != nullptr) TRY(OpenShellChannel());
   TRY_ASSIGN(const auto raw, streams_.BecomeRaw());
   report_.step = keeper_.NextId();
-  TRY(parts_.tracker.Start(ExecFor(spec)));
+  TRY(parts_.tracker.Start(ExecFor()));
   Status status = Act();
   while (status.ok() && !Finished()) status = Turn();
   if (!status.ok()) return GiveUp(status.error());
@@ -45,12 +43,20 @@ Error CommandRun::GiveUp(const Error& why) {
       fmt::format("and its step could not be closed ({})", closed.error().message()));
 }
 
-control::Exec CommandRun::ExecFor(const CommandSpec& spec) const {
-  control::Exec exec{.id = report_.step, .argv = spec.argv, .env = spec.env};
-  if (!spec.cwd.empty()) exec.cwd = spec.cwd;
+Status CommandRun::OpenShellChannel() {
+  if (parts_.logs.empty())
+    return Error(Code::kInvalid, "a shell needs a project that it may change");
+  TRY_ASSIGN(ShellChannel channel, ShellChannel::Open());
+  shell_.emplace(parts_, keeper_, rewinds_, *spec_.shell, std::move(channel));
+  return Ok();
+}
+
+control::Exec CommandRun::ExecFor() const {
+  control::Exec exec{.id = report_.step, .argv = spec_.argv, .env = spec_.env};
+  if (!spec_.cwd.empty()) exec.cwd = spec_.cwd;
   exec.pty = streams_.terminal();
   exec.takes_input = true;
-  exec.timeout = spec.timeout;
+  exec.timeout = spec_.timeout;
   return exec;
 }
 
@@ -71,7 +77,8 @@ Status CommandRun::Act() {
 Status CommandRun::Do(const control::StepChange& change) {
   if (change.id != report_.step) return Ok();
   if (change.edge == control::StepEdge::kClosed) return CloseSteps();
-  return keeper_.Open(report_.step, label_, undo::IfUnchanged::kRecorded);
+  return keeper_.Open(report_.step, spec_.label,
+                      shell_ ? undo::IfUnchanged::kForgotten : undo::IfUnchanged::kRecorded);
 }
 
 Status CommandRun::CloseSteps() {
@@ -124,25 +131,20 @@ Status CommandRun::Do(const control::WrongVersion& wrong) {
 
 // --- What other programs ask of us.
 
-std::vector<pid_t> CommandRun::Processes() const {
-  std::vector<pid_t> processes = DescendantsOf(parts_.world->init_pid());
-  const std::vector<pid_t> keepers = ChildrenOf(parts_.world->init_pid());
-  std::erase_if(processes,
-                [&](pid_t pid) { return std::ranges::find(keepers, pid) != keepers.end(); });
-  return processes;
+Runner& CommandRun::runner() {
+  if (spec_.shell != nullptr) return shell_runner_;
+  return command_;
 }
 
-void CommandRun::End() {
-  (void)parts_.tracker.CancelCommand(report_.step);  // it may have ended meanwhile
-}
-
-void CommandRun::TakeRequests() {
+Status CommandRun::TakeRequests() {
+  if (shell_ && !closed_) TRY(shell_->Work());
   for (auto& [connection, request] : parts_.server->Work()) {
     rewinds_.Ask(std::move(request), [this, id = connection](const RewindAnswer& answer) {
       parts_.server->Answer(id, answer);
     });
   }
   rewinds_.Work();
+  return Ok();
 }
 
 // --- One turn of the loop.
@@ -164,6 +166,7 @@ std::vector<pollfd> CommandRun::Watched() const {
   for (const SupervisedProcesses& processes : parts_.processes)
     fds.push_back({processes.end.get(), 0, 0});
   parts_.server->AddTo(fds);
+  if (shell_) shell_->channel().AddTo(fds);
   return fds;
 }
 
@@ -190,7 +193,7 @@ Status CommandRun::Turn() {
   NoticeEndedProcesses();
   parts_.tracker.Tick();
   TRY(Act());
-  TakeRequests();
+  TRY(TakeRequests());
   TRY(Act());
   WriteChannel();
   return Ok();
@@ -236,8 +239,17 @@ Status CommandRun::TakeListeners() {
                                                          parts_.world->init_pid()));
     parts_.processes.push_back({received->command, std::move(end), std::move(bridge)});
     parts_.tracker.SetProcesses(received->command, control::Processes::kAlive);
-    TRY(parts_.world->Release(received->command));
+    TRY(Release(received->command));
   }
+}
+
+Status CommandRun::Release(StepId command) {
+  if (!shell_ || command != report_.step) return parts_.world->Release(command);
+  shell_runner_.NoteShell();
+  const auto given = shell_->channel().given();
+  TRY(parts_.world->Release(command, given));
+  shell_->channel().CloseGiven();
+  return Ok();
 }
 
 void CommandRun::NoticeEndedProcesses() {

@@ -12,17 +12,21 @@
 #include "session/host_streams.h"
 #include "session/parts.h"
 #include "session/rewinds.h"
+#include "session/runners.h"
+#include "session/shell_lines.h"
 #include "session/step_keeper.h"
 
 namespace sandglass::session {
 
-class CommandRun : private Runner {
+class CommandRun {
  public:
-  CommandRun(Session::Parts& parts, HostStreams& streams) : parts_(parts), streams_(streams) {}
-  Result<CommandReport> Run(const CommandSpec& spec);
+  CommandRun(Session::Parts& parts, HostStreams& streams, const CommandSpec& spec)
+      : parts_(parts), streams_(streams), spec_(spec) {}
+  Result<CommandReport> Run();
 
  private:
-  control::Exec ExecFor(const CommandSpec& spec) const;
+  control::Exec ExecFor() const;
+  Status OpenShellChannel();
   bool Finished() const;
 
   // --- What the tracker wants done; a failure ends the run.
@@ -40,10 +44,8 @@ class CommandRun : private Runner {
   Error GiveUp(const Error& why);
 
   // --- What other programs ask of us.
-  std::vector<pid_t> Processes() const override;
-  void End() override;
-  void EndAtOnce() override {}  // the shim does, and the tracker watches over it
-  void TakeRequests();
+  Runner& runner();
+  Status TakeRequests();
 
   // --- One turn of the loop.
   Status Turn();
@@ -52,6 +54,7 @@ class CommandRun : private Runner {
   void ReadChannel();
   void WriteChannel();
   Status TakeListeners();
+  Status Release(StepId command);
   void NoticeEndedProcesses();
   void TakeInput();
   void TakeSignals();
@@ -60,10 +63,13 @@ class CommandRun : private Runner {
 
   Session::Parts& parts_;
   HostStreams& streams_;
-  StepKeeper keeper_{parts_};
-  Rewinds rewinds_{parts_, keeper_, *this};
+  const CommandSpec& spec_;
   CommandReport report_;
-  std::string label_;
+  StepKeeper keeper_{parts_};
+  CommandRunner command_{parts_, report_.step};
+  ShellRunner shell_runner_{parts_, keeper_};
+  Rewinds rewinds_{parts_, keeper_, runner()};
+  std::optional<ShellLines> shell_;
   bool takes_input_ = true;
   bool ended_ = false, closed_ = false;
   std::string input_;  // read, and not sent yet

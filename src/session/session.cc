@@ -83,7 +83,7 @@ Session::~Session() {
 }
 
 Result<CommandReport> Session::Run(const CommandSpec& spec, HostStreams& streams) {
-  return CommandRun(*parts_, streams).Run(spec);
+  return CommandRun(*parts_, streams, spec).Run();
 }
 
 std::vector<undo::RecoveryReport> Session::recoveries() const {

@@ -36,12 +36,16 @@ struct SessionOptions {
   undo::UndoOptions undo;
 };
 
+class ShellWords;
+
 struct CommandSpec {
   std::vector<std::string> argv;
   std::string cwd;  // absolute; "": the first project
   std::vector<control::EnvEntry> env;
   std::optional<std::chrono::milliseconds> timeout;
   std::string label;  // as history shows it
+  // Not null: it is a bash with ShellArguments(), and each of its command lines is a step.
+  const ShellWords* shell = nullptr;
 };
 
 // What one command did to one project.

@@ -121,6 +121,7 @@ class LogCore {
   Status MakeRoomForStep() REQUIRES(lifecycle_);
   Result<StepId> Begin(const StepSpec& spec, StepId id) REQUIRES(lifecycle_);
   Status BeginAnnounced() REQUIRES(lifecycle_);
+  void ForgetAnnounced() REQUIRES(lifecycle_);
   // An announced step ends before it began; false: it is forgotten. True: there is something to record, and it is open now.
   Result<bool> BeginToClose() REQUIRES(lifecycle_);
   Result<std::vector<StepId>> CloseLocked(std::span<const ObjectRef> live_writers)

@@ -206,7 +206,7 @@ Status LogCore::EnsureSettled() {
 Result<RewindReport> LogCore::AbortStep() {
   LifecycleLock lock(*this);
   if (current() == nullptr && announced_) {
-    announced_.reset();
+    ForgetAnnounced();
     return RewindReport{};
   }
   if (current() == nullptr) return Error(Code::kNotFound, "no step is open");

@@ -239,6 +239,12 @@ Status LogCore::BeginAnnounced() {
   return Ok();
 }
 
+// Nobody has seen it, so its id may be used again.
+void LogCore::ForgetAnnounced() {
+  opened_ids_.erase(announced_->id);
+  announced_.reset();
+}
+
 Result<bool> LogCore::BeginToClose() {
   // A live writer's changes are seen only now.
   TRY_ASSIGN(const auto changed, shadows_.Changed());
@@ -247,7 +253,7 @@ Result<bool> LogCore::BeginToClose() {
     TRY(BeginAnnounced());
     return true;
   }
-  announced_.reset();
+  ForgetAnnounced();
   DropIdleShadows();
   return false;
 }

@@ -63,7 +63,7 @@ class UndoLog {
   // kBusy: one is open already. kInvalid, kExists: the id is none or was used. Closes an ambient step first. Empties the redo stack.
   Result<StepId> OpenStep(const StepSpec& spec);
   // A step that opens with its first change. Until then it is in nobody's way: rewinds go on, and what can be redone stays so. Its id
-  // is taken at once. CloseStep and AbortStep end it, begun or not. Errors as of OpenStep.
+  // is taken until it is forgotten. CloseStep and AbortStep end it, begun or not. Errors as of OpenStep.
   Result<StepId> AnnounceStep(const StepSpec& spec, IfUnchanged if_unchanged);
   // Promotes the open step; `live_writers` are descriptors (any kind) of objects that a process may still write to.
   // Returns what was evicted to stay within the limits. On failure the step stays open.
