@@ -1,5 +1,5 @@
 // RewindRequest: what `undo`, `redo` and `restore` ask for, and what they are told, whether the one who asks does it with a log of
-// its own or has a running session do it. As messages: one line of JSON each; docs/formats/session.md describes them.
+// its own or has a running session do it. As messages: one line of JSON each; docs/session.md describes them.
 //
 // Decoding is pure: what a decoder returns is within all limits below. Value types; any thread.
 #pragma once

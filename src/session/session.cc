@@ -63,6 +63,13 @@ world::LocalWorldSpec WorldFor(const SessionOptions& options) {
 
 }  // namespace
 
+void Session::WatchLiveWriters(Parts& parts) {
+  for (size_t i = 0; i < parts.logs.size(); ++i) {
+    parts.logs[i].log->SetLiveWriterSource(
+        [supervisor = parts.supervisor.get(), i] { return supervisor->LiveWriters(i); });
+  }
+}
+
 Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
@@ -71,6 +78,7 @@ Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
   TRY_ASSIGN(parts->logs, OpenLogs(options));
   TRY_ASSIGN(parts->server, RequestServer::Open(StoresOf(options), parts->clock));
   TRY_ASSIGN(parts->supervisor, MakeSupervisor(parts->logs));
+  WatchLiveWriters(*parts);
   TRY_ASSIGN(parts->world, world::LocalWorld::Start(WorldFor(options)));
   return std::unique_ptr<Session>(new Session(std::move(parts)));
 }

@@ -80,6 +80,8 @@ class Session {
   std::vector<std::string> notes() const;
 
  private:
+  // What processes of the world still have open for writing when a step closes, and write unseen.
+  static void WatchLiveWriters(Parts& parts);
   explicit Session(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };

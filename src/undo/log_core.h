@@ -89,6 +89,7 @@ class LogCore {
   Result<StepId> AnnounceStep(const StepSpec& spec, IfUnchanged if_unchanged) EXCLUDES(lifecycle_);
   Result<std::vector<StepId>> CloseStep(std::span<const ObjectRef> live_writers)
       EXCLUDES(lifecycle_);
+  void SetLiveWriterSource(UndoLog::LiveWriterSource source) EXCLUDES(lifecycle_);
   Result<RewindReport> AbortStep() EXCLUDES(lifecycle_);
   Result<bool> Tick() EXCLUDES(lifecycle_);
   std::optional<StepId> OpenStepId() const EXCLUDES(current_mutex_);
@@ -348,6 +349,7 @@ class LogCore {
     StepId id;
     IfUnchanged if_unchanged;
   };
+  UndoLog::LiveWriterSource live_writer_source_ GUARDED_BY(lifecycle_);
   std::optional<Announced> announced_ GUARDED_BY(lifecycle_);  // begins with the next change
   uint64_t next_order_ GUARDED_BY(lifecycle_) = 1;
   uint64_t next_redo_ GUARDED_BY(lifecycle_) = 1;

@@ -325,12 +325,18 @@ Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live
     TRY(NoteAfterStates(writer, view));
     counts = view.Counts();
     TRY(ShadowLiveWriters(live_writers));
+    if (live_writer_source_) TRY(ShadowLiveWriters(live_writer_source_()));
   }
   TRY(Promote(writer, counts));
   TakeCurrent();
   ForgetFrozen();
   pass.Reset();
   return Evict();
+}
+
+void LogCore::SetLiveWriterSource(UndoLog::LiveWriterSource source) {
+  LifecycleLock lock(*this);
+  live_writer_source_ = std::move(source);
 }
 
 // Tickets that were dropped: whether their operation happened is judged now, before another hand can use the names.
@@ -648,6 +654,9 @@ const StoreAbilities& UndoLog::abilities() const { return core_->place().abiliti
 const CaptureStats& UndoLog::stats() const { return core_->place().stats; }
 Interceptor& UndoLog::interceptor() { return *interceptor_; }
 Result<StepId> UndoLog::OpenStep(const StepSpec& spec) { return core_->OpenStep(spec); }
+void UndoLog::SetLiveWriterSource(LiveWriterSource source) {
+  core_->SetLiveWriterSource(std::move(source));
+}
 Result<StepId> UndoLog::AnnounceStep(const StepSpec& spec, IfUnchanged if_unchanged) {
   return core_->AnnounceStep(spec, if_unchanged);
 }

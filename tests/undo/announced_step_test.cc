@@ -107,5 +107,24 @@ TEST_F(AnnouncedStep, WhatALiveWriterDidInItIsItsChange) {
   ExpectTree(before_);
 }
 
+// A background job that opens its file between two lines of a shell.
+TEST_F(AnnouncedStep, AWriterThatOpenedItsFileInAnAmbientStepIsWatchedToo) {
+  Fd daemon;
+  log().SetLiveWriterSource([&] {
+    return daemon.valid() ? std::vector<ObjectRef>{{daemon.get(), "a.txt"}}
+                          : std::vector<ObjectRef>();
+  });
+  daemon = Must(ops().OpenFile("a.txt", O_RDWR, WriteVisibility::kUnseen));
+  const StepId id = Announce();
+  EXPECT_EQ(::pwrite(daemon.get(), "one", 3, 0), 3);
+  EXPECT_OK(log().CloseStep());
+  EXPECT_THAT(ChangeLines(id), ElementsAre("modified a.txt"));
+  daemon.Reset();
+  EXPECT_THAT(Barriers(), IsEmpty());
+  RollBack();
+  ExpectTree(before_);
+  log().SetLiveWriterSource({});
+}
+
 }  // namespace
 }  // namespace sandglass::undo

@@ -241,8 +241,12 @@ struct OpenRequest {
 
 bool Writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
-Answer HandOver(Call& call, const Project& project, Fd file, int flags) {
+// Before the operation is committed: whoever closes the step after that must know of the writer.
+void NoteWriter(Call& call, const Project& project, const Fd& file, int flags) {
   if (Writes(flags)) call.shared.writers.Add(project, file.get());
+}
+
+Answer HandOver(Fd file, int flags) {
   return {.kind = Answer::Kind::kHandOver,
           .value = 0,
           .fd = std::move(file),
@@ -282,9 +286,10 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
     file = Fd(::open(MagicPath(held).c_str(), (flags & ~done) | O_CLOEXEC | O_NOCTTY));
     failure = file.valid() ? 0 : errno;
   }
+  if (file.valid()) NoteWriter(call, *object.project, file, flags);
   (void)ticket->Commit(failure == 0 ? Outcome::Done() : Outcome::Failed(failure));
   if (failure != 0) return Answer::Fail(failure);
-  return HandOver(call, *object.project, std::move(file), flags);
+  return HandOver(std::move(file), flags);
 }
 
 // EEXIST with O_EXCL missing: somebody was faster.
@@ -297,11 +302,11 @@ Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
       Complete(call, at.dir->project->interceptor->BeginCreate(at.ref(), NodeType::kFile),
                [&](const Ticket&) {
                  file = Fd(::openat(at.dir->fd.get(), name.c_str(), flags, request.mode & 07777));
+                 if (file.valid()) NoteWriter(call, *at.dir->project, file, request.flags);
                  return file.get();
                });
   if (made.kind != Answer::Kind::kReturn) return made;
-  if (Writes(request.flags))
-    return HandOver(call, *at.dir->project, std::move(file), request.flags);
+  if (Writes(request.flags)) return HandOver(std::move(file), request.flags);
   // A descriptor for reading must not lie on our mount: it would allow changes that nobody sees.
   const int reading =
       request.flags & (O_NONBLOCK | O_NOATIME | O_DIRECT | O_SYNC | O_ASYNC | O_APPEND);
@@ -328,7 +333,8 @@ Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
     file = Fd(::openat(dir.fd.get(), ".", request.flags | O_CLOEXEC, request.mode & 07777));
     if (!file.valid()) return Answer::Fail(errno);
   }
-  return HandOver(call, *dir.project, std::move(file), request.flags);
+  NoteWriter(call, *dir.project, file, request.flags);
+  return HandOver(std::move(file), request.flags);
 }
 
 bool IsTemporary(int flags) { return (flags & O_TMPFILE) == O_TMPFILE; }
