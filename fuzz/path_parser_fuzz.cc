@@ -66,6 +66,7 @@ void CheckParts(std::string_view path) {
 
 void CheckParse(std::string_view raw) {
   const auto parsed = NormalizeRelPath(raw);
+  CHECK(IsNormalRelPath(raw) == (parsed.ok() && *parsed == raw));
   if (!parsed.ok()) return CheckRefusal(raw, parsed.error().code());
   CheckNormalForm(*parsed);
   CHECK(MeaningfulNames(raw) == MeaningfulNames(*parsed));

@@ -6,9 +6,9 @@ namespace sandglass::cli {
 namespace {
 
 constexpr const Command* kCommands[] = {
-    &kRunCommand,        &kHistoryCommand, &kShowCommand,   &kDiffCommand,   &kUndoCommand,
-    &kRedoCommand,       &kRestoreCommand, &kStatusCommand, &kDoctorCommand, &kDiscardCommand,
-    &kCompletionCommand, &kVersionCommand, &kHelpCommand,
+    &kRunCommand,     &kShellCommand,      &kHistoryCommand, &kShowCommand,   &kDiffCommand,
+    &kUndoCommand,    &kRedoCommand,       &kRestoreCommand, &kStatusCommand, &kDoctorCommand,
+    &kDiscardCommand, &kCompletionCommand, &kVersionCommand, &kHelpCommand,
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 namespace sandglass::cli {
 
 extern const Command kRunCommand;
+extern const Command kShellCommand;
 extern const Command kHistoryCommand;
 extern const Command kShowCommand;
 extern const Command kDiffCommand;

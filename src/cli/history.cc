@@ -7,9 +7,9 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/printable.h"
 #include "cli/reports.h"
 #include "cli/store_access.h"
+#include "undo/report_json.h"
 
 namespace sandglass::cli {
 namespace {
@@ -19,28 +19,6 @@ constexpr Option kOptions[] = {kProjectOption, kStoreOption, kJsonOption, kHelpO
 Json EntryToJson(const undo::HistoryEntry& entry) {
   if (entry.step) return Json::Object({{"step", ToJson(*entry.step)}});
   return Json::Object({{"barrier", ToJson(*entry.barrier)}});
-}
-
-std::string StepLine(const undo::StepInfo& step) {
-  if (step.damaged) {
-    return fmt::format("{:>6}  {:<19}  {:<7}  {:<30}  {}\n", step.id.value, "damaged", "-",
-                       "cannot be read", PrintableName(step.label));
-  }
-  const std::string unprotected = step.protection == undo::Protection::kFull ? "" : "  UNPROTECTED";
-  return fmt::format("{:>6}  {}  {:<7}  {:<30}  {}{}\n", step.id.value, PrintableTime(step.closed),
-                     undo::KindName(step.kind), CountsText(step.counts), PrintableName(step.label),
-                     unprotected);
-}
-
-std::string BarrierLine(const undo::Barrier& barrier) {
-  std::string what = "anything may have changed";
-  if (barrier.paths.size() == 1) what = PrintableName(barrier.paths.front());
-  if (barrier.paths.size() > 1) {
-    what = fmt::format("{} and {} more", PrintableName(barrier.paths.front()),
-                       barrier.paths.size() - 1);
-  }
-  return fmt::format("{:>6}  {}  edited by someone else: {}\n", "-", PrintableTime(barrier.at),
-                     what);
 }
 
 std::string EmptyText(uint32_t redo_depth) {
@@ -59,9 +37,7 @@ Status Run(const Arguments& arguments, Console& console) {
         Json::Object({{"history", std::move(entries)}, {"redo_steps", reader.redo_depth()}}));
     return Ok();
   }
-  for (const undo::HistoryEntry& entry : history) {
-    console.Print(entry.step ? StepLine(*entry.step) : BarrierLine(*entry.barrier));
-  }
+  console.Print(HistoryText(history));
   if (history.empty()) console.Note(EmptyText(reader.redo_depth()));
   return Ok();
 }

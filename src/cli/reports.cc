@@ -13,18 +13,6 @@ namespace {
 
 constexpr size_t kListedLines = 20;
 
-Json PathsToJson(const std::vector<std::string>& paths) {
-  Json list = Json::Array();
-  for (const std::string& path : paths) list.Append(BytesToJson(path));
-  return list;
-}
-
-Json TextsToJson(const std::vector<std::string>& texts) {
-  Json list = Json::Array();
-  for (const std::string& text : texts) list.Append(text);
-  return list;
-}
-
 // The first items, each as an indented line, and how many there are besides.
 template <class T, class ToLine>
 std::string ListText(const std::vector<T>& items, ToLine to_line) {
@@ -51,71 +39,6 @@ std::string SizesText(const undo::Change& change) {
 
 }  // namespace
 
-namespace {
-
-// null: a damaged step does not tell.
-Json TimeToJson(Instant at) { return at.ns != 0 ? Json(at.ns) : Json(); }
-
-}  // namespace
-
-Json ToJson(const undo::StepInfo& step) {
-  return Json::Object({{"step_id", step.id.value},
-                       {"kind", undo::KindName(step.kind)},
-                       {"label", BytesToJson(step.label)},
-                       {"opened_ns", TimeToJson(step.opened)},
-                       {"closed_ns", TimeToJson(step.closed)},
-                       {"damaged", step.damaged},
-                       {"protected", step.protection == undo::Protection::kFull},
-                       {"created", step.counts.created},
-                       {"modified", step.counts.modified},
-                       {"deleted", step.counts.deleted},
-                       {"renamed", step.counts.renamed},
-                       {"copied_bytes", step.copied_bytes},
-                       {"retained_bytes", step.retained_bytes}});
-}
-
-Json ToJson(const undo::Barrier& barrier) {
-  return Json::Object({{"after_step", barrier.after.value},
-                       {"at_ns", barrier.at.ns},
-                       {"paths", PathsToJson(barrier.paths)}});
-}
-
-Json ToJson(const undo::Change& change) {
-  Json json =
-      Json::Object({{"change", undo::ChangeName(change.kind)}, {"path", BytesToJson(change.path)}});
-  if (change.kind == undo::ChangeKind::kRenamed) json.Set("old_path", BytesToJson(change.old_path));
-  return json.Set("old_size", change.old_size).Set("new_size", change.new_size);
-}
-
-Json ToJson(const std::vector<undo::Conflict>& conflicts) {
-  Json list = Json::Array();
-  for (const undo::Conflict& conflict : conflicts) {
-    Json json = Json::Object({{"conflict", undo::ConflictName(conflict.kind)},
-                              {"path", BytesToJson(conflict.path)},
-                              {"detail", conflict.detail}});
-    if (conflict.step) json.Set("step_id", conflict.step->value);
-    list.Append(std::move(json));
-  }
-  return list;
-}
-
-Json ToJson(const undo::RewindReport& report) {
-  Json steps = Json::Array(), changes = Json::Array();
-  for (const StepId step : report.steps) steps.Append(step.value);
-  for (const undo::Change& change : report.changes) changes.Append(ToJson(change));
-  return Json::Object({{"steps", std::move(steps)},
-                       {"changes", std::move(changes)},
-                       {"conflicts", ToJson(report.conflicts)},
-                       {"kept", PathsToJson(report.kept)},
-                       {"warnings", TextsToJson(report.warnings)}});
-}
-
-Json ToJson(const undo::RecoveryReport& recovery) {
-  Json json = ToJson(recovery.rewind);
-  json.Set("recovered", recovery.recovered).Set("interrupted_rewind", recovery.interrupted_rewind);
-  return json.Set("step_id", recovery.step ? Json(recovery.step->value) : Json());
-}
-
 std::string CountsText(const undo::ChangeCounts& counts) {
   std::string out;
   const auto add = [&](uint32_t count, undo::ChangeKind kind) {
@@ -127,6 +50,39 @@ std::string CountsText(const undo::ChangeCounts& counts) {
   add(counts.deleted, undo::ChangeKind::kDeleted);
   add(counts.renamed, undo::ChangeKind::kRenamed);
   return out.empty() ? "no changes" : out;
+}
+
+namespace {
+
+std::string StepLine(const undo::StepInfo& step) {
+  if (step.damaged) {
+    return fmt::format("{:>6}  {:<19}  {:<7}  {:<30}  {}\n", step.id.value, "damaged", "-",
+                       "cannot be read", PrintableName(step.label));
+  }
+  const std::string unprotected = step.protection == undo::Protection::kFull ? "" : "  UNPROTECTED";
+  return fmt::format("{:>6}  {}  {:<7}  {:<30}  {}{}\n", step.id.value, PrintableTime(step.closed),
+                     undo::KindName(step.kind), CountsText(step.counts), PrintableName(step.label),
+                     unprotected);
+}
+
+std::string BarrierLine(const undo::Barrier& barrier) {
+  std::string what = "anything may have changed";
+  if (barrier.paths.size() == 1) what = PrintableName(barrier.paths.front());
+  if (barrier.paths.size() > 1) {
+    what = fmt::format("{} and {} more", PrintableName(barrier.paths.front()),
+                       barrier.paths.size() - 1);
+  }
+  return fmt::format("{:>6}  {}  edited by someone else: {}\n", "-", PrintableTime(barrier.at),
+                     what);
+}
+
+}  // namespace
+
+std::string HistoryText(const std::vector<undo::HistoryEntry>& history) {
+  std::string text;
+  for (const undo::HistoryEntry& entry : history)
+    text += entry.step ? StepLine(*entry.step) : BarrierLine(*entry.barrier);
+  return text;
 }
 
 std::string ChangeText(const undo::Change& change) {

@@ -1,4 +1,4 @@
-// What undo tells, as JSON and as lines for a person. Pure functions.
+// What undo tells, as lines for a person. Pure functions. undo/report_json.h has the same for programs.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,10 @@
 
 namespace sandglass::cli {
 
-Json ToJson(const undo::StepInfo& step);
-Json ToJson(const undo::Barrier& barrier);
-Json ToJson(const undo::Change& change);
-Json ToJson(const std::vector<undo::Conflict>& conflicts);
-Json ToJson(const undo::RewindReport& report);
-Json ToJson(const undo::RecoveryReport& recovery);
-
 // "2 created, 1 deleted"; "no changes".
 std::string CountsText(const undo::ChangeCounts& counts);
+// One line for each entry.
+std::string HistoryText(const std::vector<undo::HistoryEntry>& history);
 // "created   src/a.txt (12 B)"
 std::string ChangeText(const undo::Change& change);
 // A file that programs outside run or obey, and that the step left behind: "git runs it". nullopt: there is nothing to say.

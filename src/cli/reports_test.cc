@@ -73,22 +73,5 @@ TEST(Reports, RecoveryThatDidNothingIsSilent) {
   EXPECT_THAT(RecoveryText({.rewind = {.conflicts = {aside}}}), HasSubstr("set aside"));
 }
 
-TEST(Reports, NamesThatAreNoUtf8SurviveJson) {
-  const Json json =
-      ToJson(undo::Change{.kind = ChangeKind::kRenamed, .path = "\xff", .old_path = "b"});
-  EXPECT_EQ(
-      WriteJson(json),
-      R"({"change":"renamed","path":{"base64":"/w=="},"old_path":"b","old_size":0,"new_size":0})");
-}
-
-TEST(Reports, AStepsJsonHasItsCounts) {
-  const Json json =
-      ToJson(undo::StepInfo{.id = {3}, .label = "make", .counts = {.created = 1, .renamed = 2}});
-  EXPECT_EQ(json.GetInt("step_id").value(), 3);
-  EXPECT_EQ(json.GetString("kind").value(), "command");
-  EXPECT_EQ(json.GetUint("renamed").value(), 2u);
-  EXPECT_TRUE(json.GetBool("protected").value());
-}
-
 }  // namespace
 }  // namespace sandglass::cli

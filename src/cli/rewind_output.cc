@@ -5,7 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "cli/printable.h"
 #include "cli/reports.h"
+#include "cli/store_access.h"
+#include "session/request_server.h"
+#include "undo/report_json.h"
 
 namespace sandglass::cli {
 namespace {
@@ -27,29 +31,94 @@ std::string Heading(const undo::RewindReport& report, std::string_view verb) {
                      StepsText(report.steps), verb);
 }
 
+// The library says what is wrong; what a person can do about it are words of this program.
+Error WithNextStep(session::RewindKind kind, const Error& error) {
+  const bool incomplete = error.code() == Code::kUnprotected || error.code() == Code::kCorrupt;
+  if (kind != session::RewindKind::kUndo || !incomplete) return error;
+  return Error(error.code(),
+               error.message() +
+                   "\nundo --force takes back what was kept and leaves the rest as it is; restore "
+                   "brings back single paths",
+               error.sys_errno());
+}
+
+std::string ReportText(const session::RewindRequest& request, const undo::RewindReport& report) {
+  const RewindWords& words = WordsFor(request.kind);
+  const bool planned = request.deed == session::Deed::kPlanned;
+  return Heading(report, planned ? words.planned : words.done) + RewindText(report);
+}
+
+// For --json; the message itself names them for people.
+void AddErrorDetails(const session::RewindAnswer& answer, Console& console) {
+  if (!answer.conflicts.empty()) console.AddErrorDetail("conflicts", ToJson(answer.conflicts));
+  if (answer.running.empty()) return;
+  Json pids = Json::Array();
+  for (const pid_t pid : answer.running) pids.Append(pid);
+  console.AddErrorDetail("pids", std::move(pids));
+}
+
+// A dry run fails as the rewind itself would if conflicts are in its way and it is not to be forced.
+Status PrintAnswer(const session::RewindRequest& request, const session::RewindAnswer& answer,
+                   const undo::RecoveryReport& recovery, Console& console) {
+  if (answer.error) {
+    AddErrorDetails(answer, console);
+    return WithNextStep(request.kind, *answer.error);
+  }
+  const undo::RewindReport& report = *answer.report;
+  const bool planned = request.deed == session::Deed::kPlanned;
+  if (console.wants_json())
+    console.PrintJson(ReportToJson(report, recovery).Set("dry_run", planned));
+  else
+    console.Print(ReportText(request, report));
+  if (!planned || report.conflicts.empty() || request.force == undo::Force::kYes) return Ok();
+  console.KeepOutput();
+  return Error(undo::RefusalCode(report.conflicts), "without --force it would be refused");
+}
+
+// Whoever has the store locked may be a session that can do it for us.
+Result<session::RewindAnswer> AskOwner(const undo::UndoPaths& paths,
+                                       const session::RewindRequest& request,
+                                       const Error& refusal) {
+  if (refusal.code() != Code::kLocked) return refusal;
+  auto answer = session::AskSession(paths.store, request);
+  if (!answer.ok() && answer.error().code() == Code::kNotFound) return refusal;
+  return answer;
+}
+
 }  // namespace
 
-void PrintRewind(const undo::RewindReport& report, const undo::RecoveryReport& recovery,
-                 const RewindWords& words, Console& console) {
-  if (console.wants_json())
-    return console.PrintJson(ReportToJson(report, recovery).Set("dry_run", false));
-  console.Print(Heading(report, words.done) + RewindText(report));
+const RewindWords& WordsFor(session::RewindKind kind) {
+  switch (kind) {
+    case session::RewindKind::kUndo:
+      return kUndoWords;
+    case session::RewindKind::kRedo:
+      return kRedoWords;
+    case session::RewindKind::kRestore:
+      break;
+  }
+  return kRestoreWords;
 }
 
-Status PrintPlan(const undo::RewindReport& plan, const undo::RecoveryReport& recovery,
-                 const RewindWords& words, undo::Force force, Console& console) {
-  if (console.wants_json())
-    console.PrintJson(ReportToJson(plan, recovery).Set("dry_run", true));
-  else
-    console.Print(Heading(plan, words.planned) + RewindText(plan));
-  if (plan.conflicts.empty() || force == undo::Force::kYes) return Ok();
-  console.KeepOutput();
-  return Error(undo::RefusalCode(plan.conflicts), "without --force it would be refused");
+void TakeRewindOptions(const Arguments& arguments, session::RewindRequest& request) {
+  if (arguments.Has(kForceOption.name)) request.force = undo::Force::kYes;
+  if (arguments.Has(kDryRunOption.name)) request.deed = session::Deed::kPlanned;
+  if (arguments.Has(kStopOption.name)) request.runners = session::Runners::kEnd;
 }
 
-void ExplainRefusal(const Result<undo::RewindReport>& plan, Console& console) {
-  if (!plan.ok() || plan->conflicts.empty()) return;
-  console.AddErrorDetail("conflicts", ToJson(plan->conflicts));
+Status RunRewind(const Arguments& arguments, session::RewindRequest request, Console& console) {
+  TakeRewindOptions(arguments, request);
+  TRY_ASSIGN(const undo::UndoPaths paths, FindExistingStore(arguments));
+  request.project = paths.project;
+  const auto log = OpenLog(paths, console);
+  if (log.ok()) return PrintAnswer(request, Perform(**log, request), (*log)->recovery(), console);
+  TRY_ASSIGN(const session::RewindAnswer answer, AskOwner(paths, request, log.error()));
+  return PrintAnswer(request, answer, {}, console);
+}
+
+std::string AnswerText(const session::RewindRequest& request, const session::RewindAnswer& answer) {
+  if (answer.report) return ReportText(request, *answer.report);
+  return fmt::format("sandglass: {}\n",
+                     PrintableText(WithNextStep(request.kind, *answer.error).message()));
 }
 
 }  // namespace sandglass::cli

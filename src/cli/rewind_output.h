@@ -1,10 +1,12 @@
-// What undo, redo and restore print.
+// What undo, redo and restore do and print: with a log of their own, or through the session that has the project.
 #pragma once
 
 #include <string_view>
 
 #include "base/result.h"
+#include "cli/arguments.h"
 #include "cli/console.h"
+#include "session/rewind_request.h"
 #include "undo/types.h"
 
 namespace sandglass::cli {
@@ -13,15 +15,23 @@ struct RewindWords {
   std::string_view done;     // "undone"
   std::string_view planned;  // "would be undone"
 };
+inline constexpr RewindWords kUndoWords{"undone", "would be undone"};
+inline constexpr RewindWords kRedoWords{"redone", "would be redone"};
+inline constexpr RewindWords kRestoreWords{"made by this restore", "would be made"};
+const RewindWords& WordsFor(session::RewindKind kind);
 
-// Prints the report of a rewind that was made, or that there was nothing to do.
-void PrintRewind(const undo::RewindReport& report, const undo::RecoveryReport& recovery,
-                 const RewindWords& words, Console& console);
-// Prints what a rewind would do. Fails as the rewind itself would if conflicts are in its way and it is not to be forced.
-Status PrintPlan(const undo::RewindReport& plan, const undo::RecoveryReport& recovery,
-                 const RewindWords& words, undo::Force force, Console& console);
-// Adds the conflicts that the plan found to the error that --json prints; the message itself names
-// them for people.
-void ExplainRefusal(const Result<undo::RewindReport>& plan, Console& console);
+inline constexpr Option kStopOption{
+    .name = "stop",
+    .help =
+        "end the processes that still run in the project's world first: SIGTERM, and SIGKILL after "
+        "5 seconds"};
+
+// Completes the request by the options, has it carried out and prints the answer.
+Status RunRewind(const Arguments& arguments, session::RewindRequest request, Console& console);
+
+// The options of the request that all three commands have.
+void TakeRewindOptions(const Arguments& arguments, session::RewindRequest& request);
+// For a person: "step 3: undone" and what changed; of a failure, what went wrong.
+std::string AnswerText(const session::RewindRequest& request, const session::RewindAnswer& answer);
 
 }  // namespace sandglass::cli

@@ -25,13 +25,6 @@ constexpr Option kOptions[] = {
 constexpr Operand kOperands[] = {
     {"COMMAND", ValueKind::kWords, Arity::kOneOrMore, "the program and its arguments"}};
 
-void TellRecovery(const session::Session& session, const Console& console) {
-  for (const undo::RecoveryReport& recovery : session.recoveries()) {
-    const std::string text = RecoveryText(recovery);
-    if (!text.empty()) console.Note(text.substr(0, text.size() - 1));
-  }
-}
-
 std::string Flagged(const session::CommandReport& report) {
   std::vector<undo::Change> all;
   for (const session::ProjectStep& step : report.projects)

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/io.h"
+#include "cli/reports.h"
 #include "cli/store_access.h"
 
 namespace sandglass::cli {
@@ -189,6 +190,13 @@ Result<session::SessionOptions> SessionFor(const Arguments& arguments) {
   TRY_ASSIGN(options.limits, LimitsFor(arguments));
   TRY_ASSIGN(options.shim_path, FindShim());
   return options;
+}
+
+void TellRecovery(const session::Session& session, const Console& console) {
+  for (const undo::RecoveryReport& recovery : session.recoveries()) {
+    const std::string text = RecoveryText(recovery);
+    if (!text.empty()) console.Note(text.substr(0, text.size() - 1));
+  }
 }
 
 Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::string& project) {

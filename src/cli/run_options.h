@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "cli/arguments.h"
+#include "cli/console.h"
 #include "session/session.h"
 
 namespace sandglass::cli {
@@ -62,6 +63,8 @@ std::string QuotedForShell(const std::vector<std::string>& argv);
 // The program that is the first process of a world.
 Result<std::string> FindShim();
 Result<session::SessionOptions> SessionFor(const Arguments& arguments);
+// Says what opening the stores did.
+void TellRecovery(const session::Session& session, const Console& console);
 Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::string& project);
 
 }  // namespace sandglass::cli

@@ -12,6 +12,7 @@
 #include "cli/printable.h"
 #include "cli/reports.h"
 #include "cli/store_access.h"
+#include "undo/report_json.h"
 
 namespace sandglass::cli {
 namespace {

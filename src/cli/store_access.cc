@@ -14,15 +14,6 @@
 namespace sandglass::cli {
 namespace {
 
-Result<undo::UndoPaths> FindExistingStore(const Arguments& arguments) {
-  TRY_ASSIGN(auto paths, FindPaths(arguments));
-  if (StoreExists(paths)) return paths;
-  const std::string hint = WhereElse(paths);
-  return Error(Code::kNotFound,
-               fmt::format("nothing has been recorded for {} (its undo store would be {}){}{}",
-                           paths.project, paths.store, hint.empty() ? "" : "\n", hint));
-}
-
 // The real path of a folder that can be looked into.
 Result<std::string> FindProject(const std::string& given) {
   std::error_code error;
@@ -70,13 +61,22 @@ bool StoreExists(const undo::UndoPaths& paths) {
   return error || !empty;
 }
 
+Result<undo::UndoPaths> FindExistingStore(const Arguments& arguments) {
+  TRY_ASSIGN(auto paths, FindPaths(arguments));
+  if (StoreExists(paths)) return paths;
+  const std::string hint = WhereElse(paths);
+  return Error(Code::kNotFound,
+               fmt::format("nothing has been recorded for {} (its undo store would be {}){}{}",
+                           paths.project, paths.store, hint.empty() ? "" : "\n", hint));
+}
+
 Result<undo::StoreReader> OpenReader(const Arguments& arguments) {
   TRY_ASSIGN(auto paths, FindExistingStore(arguments));
   return undo::StoreReader::Open(paths);
 }
 
-Result<std::unique_ptr<undo::UndoLog>> OpenLog(const Arguments& arguments, const Console& console) {
-  TRY_ASSIGN(auto paths, FindExistingStore(arguments));
+Result<std::unique_ptr<undo::UndoLog>> OpenLog(const undo::UndoPaths& paths,
+                                               const Console& console) {
   TRY_ASSIGN(auto log, undo::UndoLog::Open(paths));
   const std::string recovered = RecoveryText(log->recovery());
   if (!recovered.empty()) console.Note(recovered.substr(0, recovered.size() - 1));

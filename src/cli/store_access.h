@@ -21,10 +21,13 @@ bool StoreExists(const undo::UndoPaths& paths);
 // Where no store exists: a sentence on which project or store may be meant, or "". A project that was moved, or a folder inside one.
 std::string WhereElse(const undo::UndoPaths& paths);
 
-// kNotFound: no such project, or nothing was ever recorded for it.
+// The same, where there is a store. kNotFound: no such project, or nothing was ever recorded for it.
+Result<undo::UndoPaths> FindExistingStore(const Arguments& arguments);
+// Errors as above.
 Result<undo::StoreReader> OpenReader(const Arguments& arguments);
 // Also recovers, and notes on the console what that did.
-Result<std::unique_ptr<undo::UndoLog>> OpenLog(const Arguments& arguments, const Console& console);
+Result<std::unique_ptr<undo::UndoLog>> OpenLog(const undo::UndoPaths& paths,
+                                               const Console& console);
 
 // kNotFound: the history has no such step.
 Result<undo::StepInfo> FindStep(const undo::StoreReader& reader, StepId step);

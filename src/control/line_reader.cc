@@ -17,7 +17,7 @@ std::optional<Result<std::string_view>> LineReader::Next(std::string_view& bytes
     partial_is_line_ = false;
   }
   while (!bytes.empty()) {
-    const size_t end = bytes.find('\n');
+    const size_t end = bytes.find(end_);
     const bool complete = end != std::string_view::npos;
     const std::string_view piece = bytes.substr(0, end);
     bytes.remove_prefix(complete ? end + 1 : bytes.size());

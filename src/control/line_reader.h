@@ -16,7 +16,9 @@ namespace sandglass::control {
 
 class LineReader {
  public:
-  explicit LineReader(size_t max_line_bytes = kMaxLineBytes) : max_line_bytes_(max_line_bytes) {}
+  // `end` is the byte that ends a line.
+  explicit LineReader(size_t max_line_bytes = kMaxLineBytes, char end = '\n')
+      : max_line_bytes_(max_line_bytes), end_(end) {}
 
   // Takes bytes from the front of `bytes` until a line is complete, and returns it without its newline; empty lines are skipped.
   // Nothing: all bytes are taken and no line is complete. kLimit: a line is too long. Call it until it returns nothing. The line
@@ -31,6 +33,7 @@ class LineReader {
   Error StartSkipping();
 
   size_t max_line_bytes_;
+  char end_;
   std::string partial_;           // of a line that is not complete yet
   bool partial_is_line_ = false;  // it was returned, and goes at the next call
   bool skipping_ = false;         // a line that was too long

@@ -3,7 +3,8 @@
 //
 // For each command the process that is about to become it sends one message over the listener socket: a ListenerMessage with two
 // descriptors, the listener of its seccomp filter and the host's end of a socket pair. It goes on, and executes the program, when
-// one byte comes from that pair; if the host closes its end instead, it ends. Nothing that another command sends can be taken for it.
+// one byte comes from that pair; if the host closes its end instead, it ends. With the byte may come descriptors that the host gives
+// to the program: it finds them under the numbers from kFirstGivenFd on. Nothing that another command sends can be taken for it.
 #pragma once
 
 #include <cstddef>
@@ -20,5 +21,9 @@ struct ListenerMessage {
   int64_t command = 0;
 };
 inline constexpr size_t kListenerMessageFds = 2;  // the listener, then the host's end of the pair
+
+// Above what programs and scripts use by habit.
+inline constexpr int kFirstGivenFd = 100;
+inline constexpr size_t kMaxGivenFds = 2;
 
 }  // namespace sandglass::control

@@ -21,11 +21,11 @@ constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
 
 }  // namespace
 
-Result<CommandReport> CommandRun::Run(const CommandSpec& spec) {
-  label_ = spec.label;
+Result<CommandReport> CommandRun::Run() {
+  if (spec_.shell != nullptr) TRY(OpenShellChannel());
   TRY_ASSIGN(const auto raw, streams_.BecomeRaw());
-  report_.step = NextId();
-  TRY(parts_.tracker.Start(ExecFor(spec)));
+  report_.step = keeper_.NextId();
+  TRY(parts_.tracker.Start(ExecFor()));
   Status status = Act();
   while (status.ok() && !Finished()) status = Turn();
   if (!status.ok()) return GiveUp(status.error());
@@ -43,26 +43,27 @@ Error CommandRun::GiveUp(const Error& why) {
       fmt::format("and its step could not be closed ({})", closed.error().message()));
 }
 
-control::Exec CommandRun::ExecFor(const CommandSpec& spec) const {
-  control::Exec exec{.id = report_.step, .argv = spec.argv, .env = spec.env};
-  if (!spec.cwd.empty()) exec.cwd = spec.cwd;
-  exec.pty = streams_.terminal();
-  exec.takes_input = true;
-  exec.timeout = spec.timeout;
-  return exec;
+Status CommandRun::OpenShellChannel() {
+  if (parts_.logs.empty())
+    return Error(Code::kInvalid, "a shell needs a project that it may change");
+  TRY_ASSIGN(ShellChannel channel, ShellChannel::Open());
+  shell_.emplace(parts_, keeper_, rewinds_, *spec_.shell, std::move(channel));
+  return Ok();
 }
 
-// One id for the step in all projects.
-StepId CommandRun::NextId() const {
-  StepId next{1};
-  for (const ProjectLog& project : parts_.logs) next = std::max(next, project.log->next_step_id());
-  return next;
+control::Exec CommandRun::ExecFor() const {
+  control::Exec exec{.id = report_.step, .argv = spec_.argv, .env = spec_.env};
+  if (!spec_.cwd.empty()) exec.cwd = spec_.cwd;
+  exec.pty = streams_.terminal();
+  exec.takes_input = true;
+  exec.timeout = spec_.timeout;
+  return exec;
 }
 
 bool CommandRun::Finished() const {
   const bool shown =
       std::ranges::all_of(pending_, [](const auto& one) { return one.second.empty(); });
-  return ended_ && closed_ && shown;
+  return ended_ && closed_ && shown && !rewinds_.waiting();
 }
 
 // --- What the tracker wants done.
@@ -75,35 +76,14 @@ Status CommandRun::Act() {
 
 Status CommandRun::Do(const control::StepChange& change) {
   if (change.id != report_.step) return Ok();
-  return change.edge == control::StepEdge::kOpened ? OpenSteps() : CloseSteps();
-}
-
-Status CommandRun::OpenSteps() {
-  for (size_t i = 0; i < parts_.logs.size(); ++i) {
-    auto opened = parts_.logs[i].log->OpenStep({.label = label_, .id = report_.step});
-    if (!opened.ok()) return opened.error();
-    parts_.logs[i].step_open = true;
-  }
-  return Ok();
+  if (change.edge == control::StepEdge::kClosed) return CloseSteps();
+  return keeper_.Open(report_.step, spec_.label,
+                      shell_ ? undo::IfUnchanged::kForgotten : undo::IfUnchanged::kRecorded);
 }
 
 Status CommandRun::CloseSteps() {
   closed_ = true;
-  if (parts_.processes.empty()) parts_.supervisor->ForgetWriters();
-  Status all;
-  for (size_t i = 0; i < parts_.logs.size(); ++i) {
-    if (!std::exchange(parts_.logs[i].step_open, false)) continue;
-    if (Status one = CloseStep(i); !one.ok() && all.ok()) all = one;
-  }
-  return all;
-}
-
-Status CommandRun::CloseStep(size_t project) {
-  undo::UndoLog& log = *parts_.logs[project].log;
-  ProjectStep step{.project = parts_.logs[project].path, .changes = {}, .evicted = {}};
-  TRY_ASSIGN(step.evicted, log.CloseStep(parts_.supervisor->LiveWriters(project)));
-  TRY_ASSIGN(step.changes, log.Changes(report_.step));
-  report_.projects.push_back(std::move(step));
+  TRY_ASSIGN(report_.projects, keeper_.Close());
   return Ok();
 }
 
@@ -149,6 +129,24 @@ Status CommandRun::Do(const control::WrongVersion& wrong) {
                            wrong.version, control::kProtocolVersion));
 }
 
+// --- What other programs ask of us.
+
+Runner& CommandRun::runner() {
+  if (spec_.shell != nullptr) return shell_runner_;
+  return command_;
+}
+
+Status CommandRun::TakeRequests() {
+  if (shell_ && !closed_) TRY(shell_->Work());
+  for (auto& [connection, request] : parts_.server->Work()) {
+    rewinds_.Ask(std::move(request), [this, id = connection](const RewindAnswer& answer) {
+      parts_.server->Answer(id, answer);
+    });
+  }
+  rewinds_.Work();
+  return Ok();
+}
+
 // --- One turn of the loop.
 
 std::vector<pollfd> CommandRun::Watched() const {
@@ -167,13 +165,19 @@ std::vector<pollfd> CommandRun::Watched() const {
   }
   for (const SupervisedProcesses& processes : parts_.processes)
     fds.push_back({processes.end.get(), 0, 0});
+  parts_.server->AddTo(fds);
+  if (shell_) shell_->channel().AddTo(fds);
   return fds;
 }
 
 int CommandRun::Patience() const {
-  const auto deadline = parts_.tracker.Deadline();
-  if (!deadline) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - parts_.clock.Now());
+  std::optional<Instant> first;
+  for (const auto& deadline :
+       {parts_.tracker.Deadline(), parts_.server->Deadline(), rewinds_.Deadline()}) {
+    if (deadline && (!first || *deadline < *first)) first = deadline;
+  }
+  if (!first) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - parts_.clock.Now());
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
 }
 
@@ -188,6 +192,8 @@ Status CommandRun::Turn() {
   for (Stream stream : kStreams) TRY(WriteOutput(stream));
   NoticeEndedProcesses();
   parts_.tracker.Tick();
+  TRY(Act());
+  TRY(TakeRequests());
   TRY(Act());
   WriteChannel();
   return Ok();
@@ -233,8 +239,17 @@ Status CommandRun::TakeListeners() {
                                                          parts_.world->init_pid()));
     parts_.processes.push_back({received->command, std::move(end), std::move(bridge)});
     parts_.tracker.SetProcesses(received->command, control::Processes::kAlive);
-    TRY(parts_.world->Release(received->command));
+    TRY(Release(received->command));
   }
+}
+
+Status CommandRun::Release(StepId command) {
+  if (!shell_ || command != report_.step) return parts_.world->Release(command);
+  shell_runner_.NoteShell();
+  const auto given = shell_->channel().given();
+  TRY(parts_.world->Release(command, given));
+  shell_->channel().CloseGiven();
+  return Ok();
 }
 
 void CommandRun::NoticeEndedProcesses() {

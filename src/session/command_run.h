@@ -11,17 +11,22 @@
 
 #include "session/host_streams.h"
 #include "session/parts.h"
+#include "session/rewinds.h"
+#include "session/runners.h"
+#include "session/shell_lines.h"
+#include "session/step_keeper.h"
 
 namespace sandglass::session {
 
 class CommandRun {
  public:
-  CommandRun(Session::Parts& parts, HostStreams& streams) : parts_(parts), streams_(streams) {}
-  Result<CommandReport> Run(const CommandSpec& spec);
+  CommandRun(Session::Parts& parts, HostStreams& streams, const CommandSpec& spec)
+      : parts_(parts), streams_(streams), spec_(spec) {}
+  Result<CommandReport> Run();
 
  private:
-  control::Exec ExecFor(const CommandSpec& spec) const;
-  StepId NextId() const;
+  control::Exec ExecFor() const;
+  Status OpenShellChannel();
   bool Finished() const;
 
   // --- What the tracker wants done; a failure ends the run.
@@ -35,10 +40,12 @@ class CommandRun {
   Status Do(const control::Complaint& complaint);
   Status Do(const control::Stuck& stuck);
   Status Do(const control::WrongVersion& wrong);
-  Status OpenSteps();
   Status CloseSteps();
-  Status CloseStep(size_t project);
   Error GiveUp(const Error& why);
+
+  // --- What other programs ask of us.
+  Runner& runner();
+  Status TakeRequests();
 
   // --- One turn of the loop.
   Status Turn();
@@ -47,6 +54,7 @@ class CommandRun {
   void ReadChannel();
   void WriteChannel();
   Status TakeListeners();
+  Status Release(StepId command);
   void NoticeEndedProcesses();
   void TakeInput();
   void TakeSignals();
@@ -55,8 +63,13 @@ class CommandRun {
 
   Session::Parts& parts_;
   HostStreams& streams_;
+  const CommandSpec& spec_;
   CommandReport report_;
-  std::string label_;
+  StepKeeper keeper_{parts_};
+  CommandRunner command_{parts_, report_.step};
+  ShellRunner shell_runner_{parts_, keeper_};
+  Rewinds rewinds_{parts_, keeper_, runner()};
+  std::optional<ShellLines> shell_;
   bool takes_input_ = true;
   bool ended_ = false, closed_ = false;
   std::string input_;  // read, and not sent yet

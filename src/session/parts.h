@@ -11,6 +11,7 @@
 #include "control/command_tracker.h"
 #include "control/line_reader.h"
 #include "control/writer_queue.h"
+#include "session/request_server.h"
 #include "session/session.h"
 #include "world/local/local_world.h"
 
@@ -20,7 +21,7 @@ namespace sandglass::session {
 struct ProjectLog {
   std::string path;
   std::unique_ptr<undo::UndoLog> log;
-  bool step_open = false;  // of the command that runs
+  bool has_step = false;  // that begins with its first change, or has begun
 };
 
 // The processes of one command, as the bridge sees them.
@@ -31,12 +32,13 @@ struct SupervisedProcesses {
 };
 
 struct Session::Parts {
+  SteadyClock clock;
   std::vector<ProjectLog> logs;
+  std::unique_ptr<RequestServer> server;
   std::unique_ptr<bridge::Supervisor> supervisor;
   std::vector<SupervisedProcesses> processes;
   std::unique_ptr<world::LocalWorld> world;
 
-  SteadyClock clock;
   control::CommandTracker tracker{clock, {}};
   control::LineReader lines;
   control::WriterQueue queue;

@@ -30,6 +30,14 @@ Result<std::vector<ProjectLog>> OpenLogs(const SessionOptions& options) {
   return logs;
 }
 
+std::vector<std::string> StoresOf(const SessionOptions& options) {
+  std::vector<std::string> stores;
+  for (const SessionProject& project : options.projects) {
+    if (project.access == world::Access::kReadWrite) stores.push_back(project.paths.store);
+  }
+  return stores;
+}
+
 Result<std::unique_ptr<bridge::Supervisor>> MakeSupervisor(std::vector<ProjectLog>& logs) {
   std::vector<bridge::ProjectSpec> specs;
   for (ProjectLog& project : logs) specs.push_back({project.path, &project.log->interceptor()});
@@ -55,13 +63,22 @@ world::LocalWorldSpec WorldFor(const SessionOptions& options) {
 
 }  // namespace
 
+void Session::WatchLiveWriters(Parts& parts) {
+  for (size_t i = 0; i < parts.logs.size(); ++i) {
+    parts.logs[i].log->SetLiveWriterSource(
+        [supervisor = parts.supervisor.get(), i] { return supervisor->LiveWriters(i); });
+  }
+}
+
 Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
   TRY(CheckProjects(options.projects));
   auto parts = std::make_unique<Parts>();
   TRY_ASSIGN(parts->logs, OpenLogs(options));
+  TRY_ASSIGN(parts->server, RequestServer::Open(StoresOf(options), parts->clock));
   TRY_ASSIGN(parts->supervisor, MakeSupervisor(parts->logs));
+  WatchLiveWriters(*parts);
   TRY_ASSIGN(parts->world, world::LocalWorld::Start(WorldFor(options)));
   return std::unique_ptr<Session>(new Session(std::move(parts)));
 }
@@ -74,7 +91,7 @@ Session::~Session() {
 }
 
 Result<CommandReport> Session::Run(const CommandSpec& spec, HostStreams& streams) {
-  return CommandRun(*parts_, streams).Run(spec);
+  return CommandRun(*parts_, streams, spec).Run();
 }
 
 std::vector<undo::RecoveryReport> Session::recoveries() const {

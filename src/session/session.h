@@ -36,12 +36,16 @@ struct SessionOptions {
   undo::UndoOptions undo;
 };
 
+class ShellWords;
+
 struct CommandSpec {
   std::vector<std::string> argv;
   std::string cwd;  // absolute; "": the first project
   std::vector<control::EnvEntry> env;
   std::optional<std::chrono::milliseconds> timeout;
   std::string label;  // as history shows it
+  // Not null: it is a bash with ShellArguments(), and each of its command lines is a step.
+  const ShellWords* shell = nullptr;
 };
 
 // What one command did to one project.
@@ -58,13 +62,12 @@ struct CommandReport {
   std::vector<std::string> warnings;  // for a person
 };
 
-class CommandRun;
-
 class Session {
  public:
   // Recovers the projects, then builds the world. Whatever protection cannot be set up is an error, and nothing runs.
   static Result<std::unique_ptr<Session>> Start(const SessionOptions& options);
   ~Session();
+  struct Parts;  // for the files of this module: parts.h
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -77,8 +80,8 @@ class Session {
   std::vector<std::string> notes() const;
 
  private:
-  friend class CommandRun;
-  struct Parts;
+  // What processes of the world still have open for writing when a step closes, and write unseen.
+  static void WatchLiveWriters(Parts& parts);
   explicit Session(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "shim/process_tree.h"
+#include "base/process_tree.h"
 
 namespace sandglass::shim {
 namespace {

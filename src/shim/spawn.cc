@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/close_range.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -26,6 +28,7 @@ namespace sandglass::shim {
 namespace {
 
 constexpr char kShell[] = "/bin/sh";
+constexpr int kBeyondGiven = control::kFirstGivenFd + static_cast<int>(control::kMaxGivenFds);
 
 struct Pipe {
   Fd read;
@@ -118,6 +121,7 @@ class Starter {
     if (!supervision_.filter.empty()) BecomeSupervised();
     // Not closed at once: the pipe of reports must outlive a failing exec.
     ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    HandOverGiven();
     Execute();
     Fail(Fate::kNoProgram);
   }
@@ -141,7 +145,7 @@ class Starter {
     ::dup2(ends_.errors.get(), 2);
   }
 
-  // From the filter on until the release nobody answers notifications: only sendmsg, read and close are called here.
+  // From the filter on until the release nobody answers notifications: only sendmsg, poll, recvmsg and close are called here.
   void BecomeSupervised() {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) Fail(Fate::kNoFilter);
@@ -168,14 +172,25 @@ class Starter {
   }
 
   void AwaitRelease(const Fd& release) {
-    char byte = 0;
-    ssize_t count = -1;
-    do {
-      count = ::read(release.get(), &byte, 1);
-    } while (count < 0 && errno == EINTR);
-    if (count == 1) return;
+    pollfd word{release.get(), POLLIN, 0};
+    while (::poll(&word, 1, -1) < 0 && errno == EINTR) continue;
+    uint8_t byte = 0;
+    auto received = ReceiveWithFds(release.get(), {&byte, 1});
     errno = ECANCELED;
-    Fail(Fate::kNotReleased);
+    if (!received.ok() || received->size != 1 || received->fd_count > control::kMaxGivenFds)
+      Fail(Fate::kNotReleased);
+    for (size_t i = 0; i < received->fd_count; ++i) given_[i] = OutOfTheWay(received->fds[i]);
+  }
+
+  // Above the numbers that the program is to find them under.
+  static Fd OutOfTheWay(const Fd& fd) {
+    return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, kBeyondGiven));
+  }
+
+  void HandOverGiven() {
+    for (size_t i = 0; i < given_.size(); ++i) {
+      if (given_[i]) ::dup2(given_[i].get(), control::kFirstGivenFd + static_cast<int>(i));
+    }
   }
 
   void Execute() {
@@ -196,6 +211,7 @@ class Starter {
   const Fd& terminal_;
   const CommandEnds& ends_;
   int reports_;
+  std::array<Fd, control::kMaxGivenFds> given_;
 };
 
 // --- The keeper ---
@@ -247,10 +263,13 @@ Result<Spawned> Spawn(const control::Exec& exec, const Supervision& supervision)
     TRY(ConnectPipes(exec.takes_input, ours, theirs));
   }
   TRY_ASSIGN(Pipe reports, NewPipe());
-  Starter starter(exec, supervision, ours.output, theirs, reports.write.get());
+  // A given descriptor must not take its number.
+  const Fd told(::fcntl(reports.write.get(), F_DUPFD_CLOEXEC, kBeyondGiven));
+  if (!told) return Error::FromErrno(errno, "dup");
+  Starter starter(exec, supervision, ours.output, theirs, told.get());
   ours.keeper = ::fork();
   if (ours.keeper < 0) return Error::FromErrno(errno, "fork");
-  if (ours.keeper == 0) Keep(starter, reports.write.get());
+  if (ours.keeper == 0) Keep(starter, told.get());
   ours.reports = std::move(reports.read);
   for (const Fd* fd : {&ours.reports, &ours.input, &ours.output, &ours.errors})
     MakeNonBlocking(*fd);

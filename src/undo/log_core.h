@@ -86,8 +86,10 @@ class LogCore {
 
   // --- UndoLog's own.
   Result<StepId> OpenStep(const StepSpec& spec) EXCLUDES(lifecycle_);
+  Result<StepId> AnnounceStep(const StepSpec& spec, IfUnchanged if_unchanged) EXCLUDES(lifecycle_);
   Result<std::vector<StepId>> CloseStep(std::span<const ObjectRef> live_writers)
       EXCLUDES(lifecycle_);
+  void SetLiveWriterSource(UndoLog::LiveWriterSource source) EXCLUDES(lifecycle_);
   Result<RewindReport> AbortStep() EXCLUDES(lifecycle_);
   Result<bool> Tick() EXCLUDES(lifecycle_);
   std::optional<StepId> OpenStepId() const EXCLUDES(current_mutex_);
@@ -116,6 +118,13 @@ class LogCore {
   Status Start(RegistryClaim claim) REQUIRES(lifecycle_);
   Status LoadRows() REQUIRES(lifecycle_);
   Result<StepId> OpenLocked(const StepSpec& spec) REQUIRES(lifecycle_);
+  // Nothing but an ambient step is open, and that one is closed now. kBusy.
+  Status MakeRoomForStep() REQUIRES(lifecycle_);
+  Result<StepId> Begin(const StepSpec& spec, StepId id) REQUIRES(lifecycle_);
+  Status BeginAnnounced() REQUIRES(lifecycle_);
+  void ForgetAnnounced() REQUIRES(lifecycle_);
+  // An announced step ends before it began; false: it is forgotten. True: there is something to record, and it is open now.
+  Result<bool> BeginToClose() REQUIRES(lifecycle_);
   Result<std::vector<StepId>> CloseLocked(std::span<const ObjectRef> live_writers)
       REQUIRES(lifecycle_);
   Status CloseAmbientLocked() REQUIRES(lifecycle_);
@@ -335,6 +344,13 @@ class LogCore {
     CloseRecord close;
   };
   std::vector<Leftover> leftovers_ GUARDED_BY(lifecycle_);
+  struct Announced {
+    StepSpec spec;
+    StepId id;
+    IfUnchanged if_unchanged;
+  };
+  UndoLog::LiveWriterSource live_writer_source_ GUARDED_BY(lifecycle_);
+  std::optional<Announced> announced_ GUARDED_BY(lifecycle_);  // begins with the next change
   uint64_t next_order_ GUARDED_BY(lifecycle_) = 1;
   uint64_t next_redo_ GUARDED_BY(lifecycle_) = 1;
   // Of steps that were opened here, also aborted ones: a late answer to a question about one must not meet another with its id.

@@ -205,6 +205,10 @@ Status LogCore::EnsureSettled() {
 
 Result<RewindReport> LogCore::AbortStep() {
   LifecycleLock lock(*this);
+  if (current() == nullptr && announced_) {
+    ForgetAnnounced();
+    return RewindReport{};
+  }
   if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
   TRY(CheckMayEnd());
   return AbortLocked();

@@ -26,6 +26,12 @@ struct StepSpec {
   std::optional<StepId> id;
 };
 
+// What becomes of an announced step that changed nothing.
+enum class IfUnchanged : uint8_t {
+  kForgotten,
+  kRecorded,  // as an empty step, unless that would cost something that can be redone
+};
+
 enum class ChangeKind : uint8_t { kCreated, kModified, kDeleted, kRenamed };
 std::string_view ChangeName(ChangeKind kind);
 

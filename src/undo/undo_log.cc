@@ -161,7 +161,10 @@ Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way, Entrant entran
     if (entrant == Entrant::kRestore)
       return Error(Code::kDenied, "the step of the restore was taken back while it restored");
     TRY(AwaitRestore());
-    if (current() == nullptr)
+    if (current() != nullptr) continue;
+    if (announced_)
+      TRY(BeginAnnounced());
+    else
       TRY(OpenLocked({.kind = StepKind::kAmbient, .label = "", .id = std::nullopt}));
   }
 }
@@ -203,22 +206,67 @@ JournalHeader LogCore::NewHeader(const StepSpec& spec, StepId id) {
 
 Result<StepId> LogCore::OpenStep(const StepSpec& spec) {
   LifecycleLock lock(*this);
-  if (denied_) TRY(AbortDenied());
-  if (StepWriter* writer = current()) {
-    if (writer->header().kind != StepKind::kAmbient) {
-      return Error(Code::kBusy, fmt::format("step {} is still open", writer->header().id.value));
-    }
-    TRY(CloseLocked({}));
-  }
+  TRY(MakeRoomForStep());
   return OpenLocked(spec);
+}
+
+Status LogCore::MakeRoomForStep() {
+  if (denied_) TRY(AbortDenied());
+  if (announced_)
+    return Error(Code::kBusy, fmt::format("step {} has not ended", announced_->id.value));
+  StepWriter* writer = current();
+  if (writer != nullptr && writer->header().kind != StepKind::kAmbient)
+    return Error(Code::kBusy, fmt::format("step {} is still open", writer->header().id.value));
+  return CloseAmbientLocked();
+}
+
+Result<StepId> LogCore::AnnounceStep(const StepSpec& spec, IfUnchanged if_unchanged) {
+  LifecycleLock lock(*this);
+  TRY(MakeRoomForStep());
+  TRY(EnsureSettled());
+  if (spec.id) TRY(CheckChosenId(*spec.id));
+  TRY(SettleBetweenSteps());
+  const StepId id = spec.id ? *spec.id : NextId(spec.kind);
+  opened_ids_.insert(id);
+  announced_ = Announced{spec, id, if_unchanged};
+  return id;
+}
+
+Status LogCore::BeginAnnounced() {
+  TRY(EnsureSettled());
+  TRY(Begin(announced_->spec, announced_->id));
+  announced_.reset();
+  return Ok();
+}
+
+// Nobody has seen it, so its id may be used again.
+void LogCore::ForgetAnnounced() {
+  opened_ids_.erase(announced_->id);
+  announced_.reset();
+}
+
+Result<bool> LogCore::BeginToClose() {
+  // A live writer's changes are seen only now.
+  TRY_ASSIGN(const auto changed, shadows_.Changed());
+  const bool recorded = announced_->if_unchanged == IfUnchanged::kRecorded && redo_.empty();
+  if (!changed.empty() || recorded) {
+    TRY(BeginAnnounced());
+    return true;
+  }
+  ForgetAnnounced();
+  DropIdleShadows();
+  return false;
 }
 
 Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   TRY(EnsureSettled());
   if (spec.id) TRY(CheckChosenId(*spec.id));
   if (spec.kind != StepKind::kAmbient) TRY(SettleBetweenSteps());
+  return Begin(spec, spec.id ? *spec.id : NextId(spec.kind));
+}
+
+Result<StepId> LogCore::Begin(const StepSpec& spec, StepId id) {
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
-  const StepId id = spec.id ? *spec.id : NextId(spec.kind);
   const StepWriterOptions writer_options{.max_copied_bytes = options_.limits.max_step_copied_bytes,
                                          .durability = options_.durability,
                                          .shadows = &shadows_};
@@ -240,6 +288,10 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
 
 Result<std::vector<StepId>> LogCore::CloseStep(std::span<const ObjectRef> live_writers) {
   LifecycleLock lock(*this);
+  if (current() == nullptr && announced_) {
+    TRY_ASSIGN(const bool begun, BeginToClose());
+    if (!begun) return std::vector<StepId>();
+  }
   if (current() == nullptr) return Error(Code::kNotFound, "no step is open");
   TRY(CheckMayEnd());
   if (denied_) {
@@ -273,12 +325,18 @@ Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live
     TRY(NoteAfterStates(writer, view));
     counts = view.Counts();
     TRY(ShadowLiveWriters(live_writers));
+    if (live_writer_source_) TRY(ShadowLiveWriters(live_writer_source_()));
   }
   TRY(Promote(writer, counts));
   TakeCurrent();
   ForgetFrozen();
   pass.Reset();
   return Evict();
+}
+
+void LogCore::SetLiveWriterSource(UndoLog::LiveWriterSource source) {
+  LifecycleLock lock(*this);
+  live_writer_source_ = std::move(source);
 }
 
 // Tickets that were dropped: whether their operation happened is judged now, before another hand can use the names.
@@ -596,6 +654,12 @@ const StoreAbilities& UndoLog::abilities() const { return core_->place().abiliti
 const CaptureStats& UndoLog::stats() const { return core_->place().stats; }
 Interceptor& UndoLog::interceptor() { return *interceptor_; }
 Result<StepId> UndoLog::OpenStep(const StepSpec& spec) { return core_->OpenStep(spec); }
+void UndoLog::SetLiveWriterSource(LiveWriterSource source) {
+  core_->SetLiveWriterSource(std::move(source));
+}
+Result<StepId> UndoLog::AnnounceStep(const StepSpec& spec, IfUnchanged if_unchanged) {
+  return core_->AnnounceStep(spec, if_unchanged);
+}
 Result<std::vector<StepId>> UndoLog::CloseStep(std::span<const ObjectRef> live) {
   return core_->CloseStep(live);
 }

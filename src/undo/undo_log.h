@@ -10,6 +10,7 @@
 // Redo and Restore refuse with kBusy while a step is open. docs/formats/undo.md describes the store.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,9 +63,16 @@ class UndoLog {
 
   // kBusy: one is open already. kInvalid, kExists: the id is none or was used. Closes an ambient step first. Empties the redo stack.
   Result<StepId> OpenStep(const StepSpec& spec);
+  // A step that opens with its first change. Until then it is in nobody's way: rewinds go on, and what can be redone stays so. Its id
+  // is taken until it is forgotten. CloseStep and AbortStep end it, begun or not. Errors as of OpenStep.
+  Result<StepId> AnnounceStep(const StepSpec& spec, IfUnchanged if_unchanged);
   // Promotes the open step; `live_writers` are descriptors (any kind) of objects that a process may still write to.
   // Returns what was evicted to stay within the limits. On failure the step stays open.
   Result<std::vector<StepId>> CloseStep(std::span<const ObjectRef> live_writers = {});
+  // Asked for more of them whenever a step closes, also an ambient one, while no operation is under way: whatever began before has
+  // to be among them. It must not call the log, and must live as long as steps are closed.
+  using LiveWriterSource = std::function<std::vector<ObjectRef>()>;
+  void SetLiveWriterSource(LiveWriterSource source);
   // Takes back everything that the open step did and forgets it.
   Result<RewindReport> AbortStep();
   // Closes an ambient step that has been idle too long; call it from a timer. True: one was closed.

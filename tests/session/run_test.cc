@@ -1,25 +1,17 @@
 // `sandglass run` from outside: the real program, the real shim, a real world.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <vector>
 
-#include "base/fd.h"
-#include "base/io.h"
-#include "tests/support/must.h"
-#include "tests/support/temp_workspace.h"
+#include "tests/session/sandglass_fixture.h"
 #include "tests/support/tree_snapshot.h"
-#include "world/local/local_world.h"
 
 namespace sandglass::test {
 namespace {
@@ -27,95 +19,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using Words = std::vector<std::string>;
 
-struct Ended {
-  int exit_code = -1;  // negative: the signal that ended sandglass itself
-  std::string out, err;
-};
-
-class SandglassRun : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string why = world::WhyNoLocalWorld(); !why.empty())
-      GTEST_SKIP() << "no local world: " << why;
-    state_ = workspace_.root() + "/state";
-    home_ = workspace_.root() + "/home";
-    MustCall(::mkdir(state_.c_str(), 0700), state_);
-    MustCall(::mkdir(home_.c_str(), 0700), home_);
-    MustCall(::mkdir((home_ + "/.ssh").c_str(), 0700), home_);
-    workspace_.WriteFile("keep.txt", "kept\n");
-    workspace_.WriteFile("src/deep/file", "old\n");
-    MustCall(::symlink("file", workspace_.Path("src/deep/link").c_str()), "symlink");
-    MustCall(::chmod(workspace_.Path("keep.txt").c_str(), 0640), "chmod");
-  }
-
-  // `sandglass` with these words, in the project. Its input is `input`.
-  Ended Sandglass(const Words& words, const std::string& input = "") {
-    const pid_t child = Begin(words, input);
-    return Finish(child);
-  }
-  Ended Run(const Words& command, const std::string& input = "") {
-    Words words = {"run", "--"};
-    words.insert(words.end(), command.begin(), command.end());
-    return Sandglass(words, input);
-  }
-  Ended Shell(const std::string& script, const std::string& input = "") {
-    return Run({"sh", "-c", script}, input);
-  }
-
-  pid_t Begin(const Words& words, const std::string& input = "") {
-    const Fd in(MustCall(::memfd_create("in", MFD_CLOEXEC), "memfd"));
-    Must(PWriteFully(in.get(), AsBytes(input), 0));
-    out_ = Fd(MustCall(::memfd_create("out", MFD_CLOEXEC), "memfd"));
-    err_ = Fd(MustCall(::memfd_create("err", MFD_CLOEXEC), "memfd"));
-    std::vector<char*> argv = {const_cast<char*>(SANDGLASS_BINARY)};
-    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    const pid_t child = MustCall(::fork(), "fork");
-    if (child == 0) {
-      ::setenv("SANDGLASS_HOME", state_.c_str(), 1);
-      ::setenv("HOME", home_.c_str(), 1);
-      ::setenv("A_SECRET", "of the host", 1);
-      const int redirected[] = {::dup2(in.get(), 0), ::dup2(out_.get(), 1), ::dup2(err_.get(), 2)};
-      if (redirected[0] < 0 || ::chdir(workspace_.project().c_str()) != 0) ::_exit(99);
-      ::execv(argv[0], argv.data());
-      ::_exit(99);
-    }
-    return child;
-  }
-  Ended Finish(pid_t child) {
-    int status = 0;
-    MustCall(::waitpid(child, &status, 0), "waitpid");
-    Ended ended{.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status)};
-    ended.out = Content(out_);
-    ended.err = Content(err_);
-    return ended;
-  }
-  static std::string Content(const Fd& file) {
-    MustCall(::lseek(file.get(), 0, SEEK_SET), "rewind");
-    const Bytes bytes = Must(ReadFully(file.get(), 64 << 20));
-    return std::string(AsText(bytes));
-  }
-  void WaitUntilExists(const std::string& rel) {
-    for (int i = 0; i < 1000 && !workspace_.Exists(rel); ++i) ::usleep(10'000);
-    ASSERT_TRUE(workspace_.Exists(rel)) << rel;
-  }
-
-  // A process of this machine that has `word` as its last argument.
-  static bool IsRunning(const std::string& word) {
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      const auto line = ReadFileAt(AT_FDCWD, (entry.path() / "cmdline").c_str(), 1 << 20);
-      if (line.ok() && line->ends_with(std::string("\0", 1) + word + std::string("\0", 1)))
-        return true;
-    }
-    return false;
-  }
-
-  TempWorkspace workspace_;
-  std::string state_, home_;
-  Fd out_, err_;
-};
+class SandglassRun : public SandglassFixture {};
 
 TEST_F(SandglassRun, ChangesTheRealFolderAndUndoTakesItBackExactly) {
   const TreeSnapshot before = workspace_.Snapshot();
@@ -221,15 +126,15 @@ TEST_F(SandglassRun, ATimeoutEndsTheCommandAndItsStepCanBeUndone) {
 }
 
 TEST_F(SandglassRun, ASignalIsPassedOn) {
-  const pid_t child = Begin(
+  const Started child = Begin(
       {"run", "--", "sh", "-c", "trap 'exit 5' INT; touch ready; while :; do sleep 0.05; done"});
   WaitUntilExists("ready");
-  MustCall(::kill(child, SIGINT), "kill");
+  MustCall(::kill(child.pid, SIGINT), "kill");
   EXPECT_EQ(Finish(child).exit_code, 5);
 }
 
 TEST_F(SandglassRun, WhatItLeavesBehindEndsWithIt) {
-  const pid_t child =
+  const Started child =
       Begin({"run", "--", "sh", "-c", "sleep 61.25 & touch ready; sleep 1; echo done"});
   WaitUntilExists("ready");
   EXPECT_TRUE(IsRunning("61.25")) << "or this test could not fail";
@@ -255,10 +160,10 @@ TEST_F(SandglassRun, TheWorldsHomeStaysUnlessItIsEphemeral) {
 // Everything dies at once: the next start finds the step half done and takes it back.
 TEST_F(SandglassRun, KilledInTheMiddleOfACommandTheNextStartRecovers) {
   const TreeSnapshot before = workspace_.Snapshot();
-  const pid_t child =
+  const Started child =
       Begin({"run", "--", "sh", "-c", "rm -rf src; echo x >keep.txt; touch ready; sleep 60"});
   WaitUntilExists("ready");
-  MustCall(::kill(child, SIGKILL), "kill");
+  MustCall(::kill(child.pid, SIGKILL), "kill");
   EXPECT_EQ(Finish(child).exit_code, -SIGKILL);
   const Ended next = Run({"true"});
   EXPECT_EQ(next.exit_code, 0);
@@ -267,17 +172,15 @@ TEST_F(SandglassRun, KilledInTheMiddleOfACommandTheNextStartRecovers) {
 }
 
 TEST_F(SandglassRun, WhileACommandRunsHistoryCanBeReadAndNothingElseBegins) {
-  const pid_t child =
+  const Started child =
       Begin({"run", "--", "sh", "-c", "touch ready; while test ! -e stop; do sleep 0.05; done"});
   WaitUntilExists("ready");
-  Fd out = std::move(out_), err = std::move(err_);
   const Ended second = Run({"touch", "second"});
   EXPECT_EQ(second.exit_code, 125);
   EXPECT_FALSE(workspace_.Exists("second"));
   EXPECT_EQ(Sandglass({"history"}).exit_code, 0);
   EXPECT_EQ(Sandglass({"undo"}).exit_code, 1);
   EXPECT_TRUE(workspace_.Exists("ready"));
-  out_ = std::move(out), err_ = std::move(err);
   workspace_.WriteFile("stop", "");
   EXPECT_EQ(Finish(child).exit_code, 0);
 }
@@ -285,8 +188,8 @@ TEST_F(SandglassRun, WhileACommandRunsHistoryCanBeReadAndNothingElseBegins) {
 TEST_F(SandglassRun, AStepThatCannotBeClosedIsAFailureAndIsTakenBackByTheNextStart) {
   const TreeSnapshot before = workspace_.Snapshot();
   const std::string in_its_place = workspace_.store() + "/steps/1";
-  const pid_t child = Begin({"run", "--store", workspace_.store(), "--", "sh", "-c",
-                             "touch ready; while test ! -e stop; do sleep 0.05; done"});
+  const Started child = Begin({"run", "--store", workspace_.store(), "--", "sh", "-c",
+                               "touch ready; while test ! -e stop; do sleep 0.05; done"});
   WaitUntilExists("ready");
   std::filesystem::create_directories(in_its_place + "/something");
   workspace_.WriteFile("stop", "");

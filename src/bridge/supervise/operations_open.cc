@@ -25,8 +25,12 @@ struct OpenRequest {
   mode_t mode = 0;
 };
 
-Answer HandOver(Call& call, const Project& project, Fd file, int flags) {
+// Before the operation is committed: whoever closes the step after that must know of the writer.
+void NoteWriter(Call& call, const Project& project, const Fd& file, int flags) {
   if (Writes(flags)) call.shared.writers.Add(project, file.get());
+}
+
+Answer HandOver(Fd file, int flags) {
   return {.kind = Answer::Kind::kHandOver,
           .value = 0,
           .fd = std::move(file),
@@ -53,9 +57,7 @@ Answer HandOverForReading(Call& call, const Project& project, const std::string&
       ::syscall(SYS_openat2, call.view.root(), inside.c_str(), &how, sizeof(how))));
   if (!file.valid()) return Answer::Fail(errno);
   if (!IsSameFile(file.get(), ours.get())) return Answer::Fail(ENOENT);
-  return {.kind = Answer::Kind::kHandOver,
-          .fd = std::move(file),
-          .fd_flags = static_cast<uint32_t>(flags & O_CLOEXEC)};
+  return HandOver(std::move(file), flags);
 }
 
 // A read-only mount keeps nobody from writing to a FIFO, and whoever reads from it is on the host.
@@ -94,10 +96,11 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
     file = Fd(::open(MagicPath(held).c_str(), (flags & ~done) | O_CLOEXEC | O_NOCTTY));
     failure = file.valid() ? 0 : errno;
   }
+  if (file.valid()) NoteWriter(call, *object.project, file, flags);
   (void)ticket->Commit(failure == 0 ? Outcome::Done() : Outcome::Failed(failure));
   if (failure != 0) return Answer::Fail(failure);
   if (!Writes(flags)) return HandOverForReading(call, *object.project, object.path, file, flags);
-  return HandOver(call, *object.project, std::move(file), flags);
+  return HandOver(std::move(file), flags);
 }
 
 // EEXIST with O_EXCL missing: somebody was faster.
@@ -110,13 +113,14 @@ Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
       Complete(call, at.dir->project->interceptor->BeginCreate(at.ref(), NodeType::kFile),
                [&](const Ticket&) {
                  file = Fd(::openat(at.dir->fd.get(), name.c_str(), flags, request.mode & 07777));
+                 if (file.valid()) NoteWriter(call, *at.dir->project, file, request.flags);
                  return file.get();
                });
   if (made.kind != Answer::Kind::kReturn) return made;
   if (!Writes(request.flags))
     return HandOverForReading(call, *at.dir->project, JoinPath(at.dir->path, at.name), file,
                               request.flags);
-  return HandOver(call, *at.dir->project, std::move(file), request.flags);
+  return HandOver(std::move(file), request.flags);
 }
 
 Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
@@ -129,7 +133,8 @@ Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
     file = Fd(::openat(dir.fd.get(), ".", request.flags | O_CLOEXEC, request.mode & 07777));
     if (!file.valid()) return Answer::Fail(errno);
   }
-  return HandOver(call, *dir.project, std::move(file), request.flags);
+  NoteWriter(call, *dir.project, file, request.flags);
+  return HandOver(std::move(file), request.flags);
 }
 
 bool IsTemporary(int flags) { return (flags & O_TMPFILE) == O_TMPFILE; }

@@ -195,17 +195,21 @@ Result<LocalWorld::CommandListener> LocalWorld::ReceiveListener() {
   return CommandListener{command, std::move(received.fds[0])};
 }
 
-Status LocalWorld::Release(StepId command) {
+Status LocalWorld::Release(StepId command, std::span<const int> given) {
   const auto waiting = waiting_.find(command);
   if (waiting == waiting_.end())
     return Error(Code::kNotFound, fmt::format("command {} does not wait", command.value));
   const Fd socket = std::move(waiting->second);
   waiting_.erase(waiting);
-  const char go = 1;
+  const uint8_t go[] = {1};
+  Status sent;
+  if (!given.empty())
+    sent = SendWithFds(socket.get(), go, given);
+  else if (::send(socket.get(), go, sizeof(go), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    sent = Error::FromErrno(errno, "send");
   // It may have been cancelled meanwhile; then its end is told over the control channel.
-  if (::send(socket.get(), &go, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE)
-    return Error::FromErrno(errno, "release a command");
-  return Ok();
+  if (sent.ok() || sent.error().sys_errno() == EPIPE) return Ok();
+  return sent.error().WithContext("release a command");
 }
 
 void LocalWorld::Kill() {

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,9 @@ class LocalWorld {
   // The next one, without waiting. kBusy: there is none. kCancelled: the world has ended. kInvalid, kExists: what came is no
   // listener of a new command, and was dropped. Which command it is for is only the shim's word.
   Result<CommandListener> ReceiveListener();
-  // The command may execute now: its supervisor is in place. kNotFound: no such command waits.
-  Status Release(StepId command);
+  // The command may execute now: its supervisor is in place. It gets copies of the `given` descriptors: control/shim_start.h.
+  // kNotFound: no such command waits.
+  Status Release(StepId command, std::span<const int> given = {});
 
   // Of the shim, in the host's pid namespace.
   pid_t init_pid() const { return init_pid_; }

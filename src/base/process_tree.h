@@ -1,14 +1,16 @@
-// The processes of the world, as /proc shows them. One thread.
+// Processes as /proc shows them. One thread.
 #pragma once
 
 #include <sys/types.h>
 
 #include <vector>
 
-namespace sandglass::shim {
+namespace sandglass {
 
 // The living processes below `ancestor`, without itself and without those that have ended and wait to be reaped. A process that is
 // born meanwhile may be missed: whoever wants to end all asks again until there are none.
 std::vector<pid_t> DescendantsOf(pid_t ancestor);
+// The same, but only those whose parent it is now.
+std::vector<pid_t> ChildrenOf(pid_t parent);
 
-}  // namespace sandglass::shim
+}  // namespace sandglass

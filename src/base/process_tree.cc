@@ -1,4 +1,4 @@
-#include "shim/process_tree.h"
+#include "base/process_tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 
-namespace sandglass::shim {
+namespace sandglass {
 namespace {
 
 struct Process {
@@ -56,6 +56,8 @@ std::map<pid_t, Process> AllProcesses() {
   return all;
 }
 
+bool IsAlive(const Process& process) { return process.state != 'Z' && process.state != 'X'; }
+
 bool IsBelow(const std::map<pid_t, Process>& all, pid_t pid, pid_t ancestor) {
   // Read while processes came and went, the map may even hold a circle.
   for (size_t steps = 0; steps <= all.size(); ++steps) {
@@ -73,10 +75,17 @@ std::vector<pid_t> DescendantsOf(pid_t ancestor) {
   const std::map<pid_t, Process> all = AllProcesses();
   std::vector<pid_t> descendants;
   for (const auto& [pid, process] : all) {
-    const bool ended = process.state == 'Z' || process.state == 'X';
-    if (!ended && IsBelow(all, pid, ancestor)) descendants.push_back(pid);
+    if (IsAlive(process) && IsBelow(all, pid, ancestor)) descendants.push_back(pid);
   }
   return descendants;
 }
 
-}  // namespace sandglass::shim
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& [pid, process] : AllProcesses()) {
+    if (IsAlive(process) && process.parent == parent) children.push_back(pid);
+  }
+  return children;
+}
+
+}  // namespace sandglass

@@ -1,0 +1,69 @@
+#include "session/rewinds.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "control/messages.h"
+
+namespace sandglass::session {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::chrono::milliseconds kAfterKill{2'000};
+
+RewindAnswer WithProcesses(RewindAnswer answer, std::vector<pid_t> running) {
+  if (!answer.error || answer.error->code() != Code::kBusy || running.empty()) return answer;
+  answer.error =
+      Error(Code::kBusy, fmt::format("{}\nstill running: process {}; undo --stop ends them first",
+                                     answer.error->message(), fmt::join(running, ", ")));
+  answer.running = std::move(running);
+  return answer;
+}
+
+}  // namespace
+
+void Rewinds::Ask(RewindRequest request, Reply reply) {
+  if (request.runners == Runners::kStay) return reply(Do(request));
+  const Instant now = parts_.clock.Now();
+  const Instant kill_at = now + control::kDefaultGrace;
+  waiting_.push_back({std::move(request), std::move(reply), kill_at, kill_at + kAfterKill});
+  next_look_ = now;
+  runner_.End();
+}
+
+std::optional<Instant> Rewinds::Deadline() const {
+  if (waiting_.empty()) return std::nullopt;
+  return next_look_;
+}
+
+bool Rewinds::IsClear() const { return !keeper_.has_begun() && runner_.Processes().empty(); }
+
+void Rewinds::Work() {
+  const Instant now = parts_.clock.Now();
+  if (waiting_.empty() || now < next_look_) return;
+  next_look_ = now + kLookAgain;
+  const bool clear = IsClear();
+  if (!clear && waiting_.front().kill_at <= now) runner_.EndAtOnce();
+  std::vector<Waiting> due;
+  std::erase_if(waiting_, [&](Waiting& one) {
+    if (!clear && now < one.give_up_at) return false;
+    due.push_back(std::move(one));
+    return true;
+  });
+  for (const Waiting& one : due) one.reply(Do(one.request));
+}
+
+RewindAnswer Rewinds::Do(const RewindRequest& request) {
+  const auto project = std::ranges::find(parts_.logs, request.project, &ProjectLog::path);
+  if (project == parts_.logs.end())
+    return Refused(
+        Error(Code::kNotFound, fmt::format("this session may not change {}", request.project)));
+  RewindAnswer answer = Perform(*project->log, request);
+  if (!answer.error) return answer;
+  return WithProcesses(std::move(answer), runner_.Processes());
+}
+
+}  // namespace sandglass::session
