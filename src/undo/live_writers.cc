@@ -17,7 +17,7 @@ Status LogCore::SettleShadows(StepWriter& writer) {
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
     TRY(writer.TouchMeta(object, path, TouchReason::kDirect));
     // The step has adopted the shadow, so whoever writes on needs a new one.
-    if (MayHaveWriter(object)) TRY(WatchWriter(object));
+    if (MayHaveWriter(object)) WatchWriter(object);
   }
   return RenewShadows(Renewal::kStale);  // what is still open: the next interval starts from here
 }
@@ -35,7 +35,7 @@ Status LogCore::RenewShadows(Renewal renewal) {
     TRY_ASSIGN(OpenObject object, shadows_.Reopen(id));
     if (renewal != Renewal::kAll && shadows_.IsCurrent(object)) continue;
     if (renewal == Renewal::kOurs && !IsAsWeLeftIt(object)) continue;
-    TRY(WatchWriter(object));
+    WatchWriter(object);
   }
   return Ok();
 }
@@ -45,11 +45,10 @@ bool LogCore::IsAsWeLeftIt(const OpenObject& object) const {
   return signature && signature->Matches(object.stat);
 }
 
-Status LogCore::WatchWriter(const OpenObject& object) {
-  Status taken = shadows_.Take(object);
-  if (taken.ok() || taken.error().code() != Code::kLimit) return taken;
-  TellUnprotected(object, taken.error());
-  return Ok();
+// Too large, or the disk is full: then that object is not protected any more. A step that could not end for it would help nobody.
+void LogCore::WatchWriter(const OpenObject& object) {
+  const Status taken = shadows_.Take(object);
+  if (!taken.ok()) TellUnprotected(object, taken.error());
 }
 
 void LogCore::TellUnprotected(const OpenObject& object, const Error& why) {

@@ -136,7 +136,8 @@ class LogCore {
   Status SettleBetweenSteps() REQUIRES(lifecycle_);
   void DropIdleShadows() REQUIRES(lifecycle_);
   // What another hand changed between the steps before and this one, seen by this one's preimages, becomes a barrier.
-  Status NoticeEdits(const StepView& view) REQUIRES(lifecycle_);
+  Status NoticeEdits(const StepView& view, size_t first_record = 0) REQUIRES(lifecycle_);
+  Status NoticeEditsOf(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
   struct Edit {
     ObjectId object;
     std::string path;
@@ -212,7 +213,7 @@ class LogCore {
   Status RenewShadows(Renewal renewal) REQUIRES(lifecycle_);
   bool IsAsWeLeftIt(const OpenObject& object) const REQUIRES(lifecycle_);
   // A shadow of what a writer has open. One that is too large makes that object unprotected, and nothing else.
-  Status WatchWriter(const OpenObject& object) REQUIRES(lifecycle_);
+  void WatchWriter(const OpenObject& object) REQUIRES(lifecycle_);
   void TellUnprotected(const OpenObject& object, const Error& why) REQUIRES(lifecycle_);
   // kNotFound: no journal that can be read has it.
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);

@@ -238,6 +238,9 @@ Status Rewinder::FillFromPack(int fd, const ContentRecord& r) {
 // All of the blob is checked before the first byte of the file goes: a damaged copy is no reason to lose what is there.
 Status Rewinder::FillFromBlob(int fd, const ContentRecord& r) {
   const auto blob = in_.files.OpenBlob({static_cast<uint32_t>(r.where)});
+  // Only what is gone is given up on: what cannot be reached now may be there the next time.
+  if (!blob.ok() && !IsDamage(blob.error()) && blob.error().code() != Code::kNotFound)
+    return blob.error();
   if (!blob.ok()) return Error(Code::kCorrupt, kKeptMissing);
   TRY(CheckBlob(blob->get(), r));
   if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");

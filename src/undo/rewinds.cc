@@ -221,7 +221,7 @@ Result<RewindReport> LogCore::AbortLocked() {
   if (!current()->closed()) TRY(SettleShadows(*current()));
   TRY_ASSIGN(Source source, Source::Open(frame_->wal(), kInProgress));
   source.signatures = Signatures::kOutdated;
-  TRY(NoticeEdits(source.view));
+  TRY(NoticeEditsOf(*current(), source.view));
   if (source.view.unprotected())
     report.warnings.push_back("the step was not recorded in full: " +
                               source.view.unprotected_why());

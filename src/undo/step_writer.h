@@ -121,6 +121,9 @@ class StepWriter {
   uint64_t copied_bytes() const { return copied_; }
   uint64_t retained_bytes() const { return retained_; }
   bool shares_anchors() const { return shared_anchors_ > 0; }
+  // How many records have been searched for edits by others.
+  size_t noticed_records() const { return noticed_records_; }
+  void NoteNoticed(size_t records) { noticed_records_ = records; }
 
  private:
   // What is kept of a large file whose changes are announced with their offsets.
@@ -204,6 +207,7 @@ class StepWriter {
   std::atomic<uint64_t> copied_{0};
   std::atomic<uint64_t> retained_{0};
   std::atomic<uint32_t> shared_anchors_{0};
+  size_t noticed_records_ = 0;
   std::atomic<bool> unprotected_{false};
   std::atomic<bool> closed_{false};
   mutable Mutex mutex_;

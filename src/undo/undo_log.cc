@@ -321,7 +321,7 @@ Result<std::vector<StepId>> LogCore::CloseLocked(std::span<const ObjectRef> live
     writer.Unload();
     TRY(SettleOpenIntents(writer));
     TRY_ASSIGN(StepView view, StepView::Open(writer.files().dir()));
-    TRY(NoticeEdits(view));
+    TRY(NoticeEditsOf(writer, view));
     TRY(NoteAfterStates(writer, view));
     counts = view.Counts();
     TRY(ShadowLiveWriters(live_writers));
@@ -467,12 +467,19 @@ void LogCore::WaitForNextTick(int64_t latest_ctime_ns) const {
   }
 }
 
-Status LogCore::NoticeEdits(const StepView& view) {
+// Each record is looked at once: an end of the step that failed and was taken back leaves other signatures behind, and they are ours.
+Status LogCore::NoticeEditsOf(StepWriter& writer, const StepView& view) {
+  TRY(NoticeEdits(view, writer.noticed_records()));
+  writer.NoteNoticed(view.journal().size());
+  return Ok();
+}
+
+Status LogCore::NoticeEdits(const StepView& view, size_t first_record) {
   if (steps_.empty()) return Ok();
   std::vector<Edit> edits;
   std::optional<EarlierNames> names;  // most steps need none
   view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t index) {
-    if (r.meta.ctime_ns == Metadata::kSeenBefore) return;
+    if (index < first_record || r.meta.ctime_ns == Metadata::kSeenBefore) return;
     const auto signature = objects_.Find(r.object);
     const FileStat before{.mode = r.meta.mode,
                           .uid = r.meta.uid,
