@@ -248,6 +248,21 @@ Status StepWriter::NoteAfter(ObjectId object, const FileStat& stat) {
   return journal_->Append(AfterRecord::Of(object, stat));
 }
 
+void StepWriter::NoteLostName(ObjectId object, const FileStat& stat) {
+  MutexLock lock(mutex_);
+  lost_names_.insert_or_assign(object, stat);
+}
+
+Status StepWriter::WriteLostNames() {
+  std::unordered_map<ObjectId, FileStat> lost;
+  {
+    MutexLock lock(mutex_);
+    lost.swap(lost_names_);
+  }
+  for (const auto& [object, stat] : lost) TRY(NoteAfter(object, stat));
+  return Ok();
+}
+
 Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {
   if (closed_) return MakeDurable();
   TRY(Append(CloseRecord{.closed_ns = now_ns,

@@ -362,6 +362,7 @@ void LogCore::FireEvents() {
 // --- After-states.
 
 Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
+  TRY(writer.WriteLostNames());  // first: what is found by a name below is newer
   Looker looker(*place_);
   int64_t latest = 0;
   for (const auto& [path, expected] : view.expected().map()) {
