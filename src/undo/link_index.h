@@ -17,7 +17,8 @@ namespace sandglass::undo {
 class LinkIndex {
  public:
   explicit LinkIndex(const Place& place) : place_(place) {}
-  // A path at which `object` can be found now.
+  // A path at which `object` can be found now. Walks again if it had one that does not lead to it any more; what gets its first name
+  // after the walk has to be added.
   std::optional<std::string> Find(ObjectId object);
   // Has the walk seen every folder? If not, what was not found may still have a name.
   bool complete() const { return complete_; }
@@ -28,6 +29,8 @@ class LinkIndex {
 
  private:
   using Each = std::function<void(ObjectId, const std::string&)>;
+  void Build();
+  bool Leads(const std::string& path, ObjectId object) const;
   enum class Which : uint8_t { kAll, kSeveralNames };
   // Below the folder `top`, which has the path `path`. Needs two descriptors, however deep the tree is.
   void Walk(int top, const std::string& path, Which which, const Each& each);

@@ -253,14 +253,9 @@ void StepWriter::NoteLostName(ObjectId object, const FileStat& stat) {
   lost_names_.insert_or_assign(object, stat);
 }
 
-Status StepWriter::WriteLostNames() {
-  std::unordered_map<ObjectId, FileStat> lost;
-  {
-    MutexLock lock(mutex_);
-    lost.swap(lost_names_);
-  }
-  for (const auto& [object, stat] : lost) TRY(NoteAfter(object, stat));
-  return Ok();
+std::unordered_map<ObjectId, FileStat> StepWriter::LostNames() const {
+  MutexLock lock(mutex_);
+  return lost_names_;
 }
 
 Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {

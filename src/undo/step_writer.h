@@ -106,9 +106,9 @@ class StepWriter {
   Status DropUnchanged();
   // What a touched object looks like now that the step closes.
   Status NoteAfter(ObjectId object, const FileStat& stat);
-  // What the step leaves of an object under names that it does not know. Written with the after-states.
+  // An object that lost a name without an anchor, and lives on under names that the step need not know: it looked so right afterwards.
   void NoteLostName(ObjectId object, const FileStat& stat) EXCLUDES(mutex_);
-  Status WriteLostNames() EXCLUDES(mutex_);
+  std::unordered_map<ObjectId, FileStat> LostNames() const EXCLUDES(mutex_);
   // Writes the closing record and cuts the journal to size. Done once; nothing can be recorded any more.
   Status Close(int64_t now_ns, const ChangeCounts& counts);
   bool closed() const { return closed_; }
