@@ -68,10 +68,6 @@ Result<std::optional<std::string>> AnyPathOf(const Place& place, const OpenObjec
   return path;
 }
 
-void LinkIndex::ForEachLinkBelow(int dir_fd, const std::string& path, const Each& each) {
-  Walk(dir_fd, path, Which::kSeveralNames, each);
-}
-
 void LinkIndex::Walk(int top, const std::string& path, Which which, const Each& each) {
   std::vector<std::string> folders = {""};
   while (!folders.empty()) {

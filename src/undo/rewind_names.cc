@@ -274,7 +274,8 @@ Status Rewinder::CopyAnchor(const Lost& lost, Parent& parent, const std::string&
 Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& name) {
   if (!S_ISDIR(lost.mode) && lost.nlink != 1) {
     const ObjectId object = in_.objects.Current(lost.object);
-    if (const auto other = links_.Find(object)) return LinkAgain(lost, object, *other, parent, name);
+    if (const auto other = links_.Find(object))
+      return LinkAgain(lost, object, *other, parent, name);
   }
   const std::string path = JoinPath(lost.at.dir, lost.at.name);
   const int dir = parent.object.fd.get();

@@ -173,7 +173,7 @@ class Rewinder {
   std::unordered_set<ObjectId> looked_at_;
   std::optional<std::unordered_set<ObjectId>> changed_;  // by the step, as of today; when asked for
   std::unordered_map<ObjectId, FileStat>
-      edited_;           // as first seen; only what the step itself left alone
+      edited_;  // as first seen; only what the step itself left alone
   std::optional<std::unordered_map<ObjectId, uint32_t>> flags_;  // of FlagsFor, when asked for
   PathMap<Note> notes_;  // everything touched, at its present path
 };

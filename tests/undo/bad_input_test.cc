@@ -182,28 +182,6 @@ TEST_F(UndoBadPlace, AStoreOnAnotherFileSystemCopiesAndIsExact) {
   });
 }
 
-// Where no anchor keeps what lost a name, the step must know otherwise how it left the object under its other names.
-TEST_F(UndoBadPlace, ALostNameOfALinkedFileIsNoEditWhereTheStoreIsOnAnotherFileSystem) {
-  if (const auto why = WhyNoPrivateMounts()) GTEST_SKIP() << *why;
-  test::SmallTree(workspace().project());
-  MustCall(::link(workspace().Path("small.txt").c_str(), workspace().Path("other").c_str()),
-           "link");
-  RunWithPrivateMounts([&] {
-    MountTmpfs(workspace().store(), "size=256m");
-    OpenLog();
-    const TreeSnapshot before = Snapshot();
-    InStep([&] { EXPECT_OK(ops().WriteAt("other", 0, "x", WriteVisibility::kUnseen)); });
-    InStep([&] { EXPECT_OK(ops().Unlink("small.txt")); });
-    InStep([&] { EXPECT_OK(ops().Rename("medium.txt", "other")); });
-    RollBack(3);
-    ExpectTree(before);
-    RedoSteps(3);
-    RollBack(1);
-    RollBack(2);
-    ExpectTree(before);
-  });
-}
-
 TEST_F(UndoBadPlace, OdditiesSurviveAStoreOnAnotherFileSystem) {
   if (const auto why = WhyNoPrivateMounts()) GTEST_SKIP() << *why;
   test::WeirdTree(workspace().project(), test::LockedFiles::kOmit);
