@@ -1,4 +1,5 @@
 // A store on another file system: nothing can be kept by a link, so what is removed is copied and made anew under another identity.
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -85,6 +86,33 @@ TEST_F(UndoStoreElsewhere, AWriteThroughANameThatIsLeftIsNoEdit) {
     });
     InStep([&] { EXPECT_OK(ops().Rename("medium.txt", "other")); });
     RollBack(2);
+    ExpectTree(before);
+  });
+}
+
+// The copy of what was opened for nothing is dropped, so that the step has changed only its names.
+TEST_F(UndoStoreElsewhere, ANameThatComesBackIsNoEdit) {
+  Link("large.bin", "huge");
+  Run([&] {
+    const TreeSnapshot before = Snapshot();
+    InStep([&] { Write("large.bin", "x"); });
+    InStep([&] {
+      EXPECT_OK(ops().OpenFile("large.bin", O_RDWR, WriteVisibility::kUnseen));
+      EXPECT_OK(ops().Unlink("huge"));
+    });
+    RollBack(1);
+    RollBack(1);
+    ExpectTree(before);
+  });
+}
+
+TEST_F(UndoStoreElsewhere, ForceTakesBackAllThatTheStepDidToWhatWasMadeAnew) {
+  Run([&] {
+    const TreeSnapshot before = Snapshot();
+    InStep([&] { Write("small.txt", "x"); });
+    MakeAnew();
+    workspace().WriteFile("small.txt", "a person's");
+    RollBack(1, Force::kYes);
     ExpectTree(before);
   });
 }
