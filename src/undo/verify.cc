@@ -129,6 +129,11 @@ std::optional<AnchorAt> AnchorOf(const StepView& view, const Record& record) {
   return std::nullopt;
 }
 
+bool Names(const std::vector<Conflict>& conflicts, const std::string& path) {
+  return std::any_of(conflicts.begin(), conflicts.end(),
+                     [&](const Conflict& conflict) { return conflict.path == path; });
+}
+
 Conflict EditedAsWell(const std::string& path, const LaterSteps* later) {
   return {ConflictKind::kEdited, later == nullptr ? path : later->Back(path).value_or(path),
           "has been changed since, under this name"};
@@ -257,7 +262,8 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
         if (anchor && !view.IsChanged(anchor->object)) return;
         auto conflict = anchor ? CheckOtherNames(place, objects, *anchor, files, later)
                                : copied.Check(CopiedBy(view, record), later);
-        if (conflict) conflicts.push_back(std::move(*conflict));
+        if (conflict && !Names(conflicts, conflict->path))
+          conflicts.push_back(std::move(*conflict));
       });
   return conflicts;
 }

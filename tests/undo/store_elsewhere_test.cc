@@ -16,6 +16,7 @@ namespace sandglass::undo {
 namespace {
 
 using test::MustCall;
+using ::testing::ElementsAre;
 
 // The project has one file under three names: small.txt, other and src/third.
 class UndoStoreElsewhere : public UndoTest {
@@ -137,6 +138,20 @@ TEST_F(UndoStoreElsewhere, AnEditUnderANameThatTheStepNeverSawIsNotLost) {
     });
     workspace().WriteFile("other", "a person's");
     ExpectRefused(1, ConflictKind::kEdited, "other");
+  });
+}
+
+TEST_F(UndoStoreElsewhere, AnEditIsToldOnce) {
+  Run([&] {
+    InStep([&] {
+      Write("other", "x");
+      EXPECT_OK(ops().Unlink("small.txt"));
+      EXPECT_OK(ops().Unlink("src/third"));
+    });
+    workspace().WriteFile("other", "a person's");
+    const Result<RewindReport> plan = log().PlanRollback(1);
+    ASSERT_OK(plan);
+    EXPECT_THAT(Lines(plan->conflicts), ElementsAre("edited other"));
   });
 }
 
