@@ -29,18 +29,29 @@ bool IsFolder(int dir_fd, const dirent& entry) {
 }  // namespace
 
 std::optional<std::string> LinkIndex::Find(ObjectId object) {
-  if (!built_) {
-    built_ = true;
-    Walk(place_.root.get(), "", Which::kAll,
-         [this](ObjectId id, const std::string& path) { paths_.emplace(id, path); });
-  }
+  if (!built_) Build();
   auto found = paths_.find(object);
   if (found == paths_.end()) return std::nullopt;
-  auto fd = OpenBeneath(place_.root.get(), found->second, O_PATH | O_NOFOLLOW);
-  if (!fd.ok()) return std::nullopt;
-  auto now = place_.identifier.OfFd(fd->get());
-  if (!now.ok() || *now != object) return std::nullopt;
+  if (!Leads(found->second, object)) {
+    Build();  // names have moved since
+    found = paths_.find(object);
+    if (found == paths_.end()) return std::nullopt;
+  }
   return found->second;
+}
+
+void LinkIndex::Build() {
+  built_ = true;
+  paths_.clear();
+  Walk(place_.root.get(), "", Which::kAll,
+       [this](ObjectId id, const std::string& path) { paths_.emplace(id, path); });
+}
+
+bool LinkIndex::Leads(const std::string& path, ObjectId object) const {
+  auto fd = OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW);
+  if (!fd.ok()) return false;
+  const auto now = place_.identifier.OfFd(fd->get());
+  return now.ok() && *now == object;
 }
 
 Result<std::optional<std::string>> AnyPathOf(const Place& place, const OpenObject& object) {
@@ -55,10 +66,6 @@ Result<std::optional<std::string>> AnyPathOf(const Place& place, const OpenObjec
                  "read; what cannot be undone is not allowed");
   }
   return path;
-}
-
-void LinkIndex::ForEachLinkBelow(int dir_fd, const std::string& path, const Each& each) {
-  Walk(dir_fd, path, Which::kSeveralNames, each);
 }
 
 void LinkIndex::Walk(int top, const std::string& path, Which which, const Each& each) {

@@ -17,18 +17,22 @@ namespace sandglass::undo {
 class LinkIndex {
  public:
   explicit LinkIndex(const Place& place) : place_(place) {}
-  // A path at which `object` can be found now.
+  // A path at which `object` can be found now. Walks again if it had one that does not lead to it any more; what gets its first name
+  // after the walk has to be added.
   std::optional<std::string> Find(ObjectId object);
   // Has the walk seen every folder? If not, what was not found may still have a name.
   bool complete() const { return complete_; }
-  // Every name below an open folder of an object that has several.
-  void ForEachLinkBelow(int dir_fd, const std::string& path,
-                        const std::function<void(ObjectId, const std::string&)>& each);
+  using Each = std::function<void(ObjectId, const std::string&)>;
+  enum class Which : uint8_t { kAll, kSeveralNames };
+  // Every name below an open folder, or every one of an object that has several.
+  void ForEachBelow(int dir_fd, const std::string& path, Which which, const Each& each) {
+    Walk(dir_fd, path, which, each);
+  }
   void Add(ObjectId object, const std::string& path) { paths_[object] = path; }
 
  private:
-  using Each = std::function<void(ObjectId, const std::string&)>;
-  enum class Which : uint8_t { kAll, kSeveralNames };
+  void Build();
+  bool Leads(const std::string& path, ObjectId object) const;
   // Below the folder `top`, which has the path `path`. Needs two descriptors, however deep the tree is.
   void Walk(int top, const std::string& path, Which which, const Each& each);
   // One folder; adds the folders in it to `folders`, by their paths below `top`.

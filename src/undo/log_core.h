@@ -150,6 +150,8 @@ class LogCore {
   Status AdoptForgotten() REQUIRES(lifecycle_);
   Status NoteAfterStates(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
   Status NoteAnchored(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
+  // `latest_ctime_ns` moves along with what is noted.
+  Status NoteLostNames(StepWriter& writer, int64_t& latest_ctime_ns) REQUIRES(lifecycle_);
   Status ShadowLiveWriters(std::span<const ObjectRef> live_writers) REQUIRES(lifecycle_);
   Status Promote(StepWriter& writer, const ChangeCounts& counts) REQUIRES(lifecycle_);
   JournalHeader NewHeader(const StepSpec& spec, StepId id) REQUIRES(lifecycle_);

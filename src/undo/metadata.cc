@@ -203,6 +203,16 @@ Status WriteFlags(int fd, uint32_t flags) {
   return Ok();
 }
 
+FlagsOfFolder::FlagsOfFolder(int dir_fd, uint32_t meanwhile)
+    : fd_(::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  const auto flags = fd_.valid() ? ReadFlags(fd_.get()) : Result<uint32_t>(meanwhile);
+  if (flags.ok() && *flags != meanwhile && WriteFlags(fd_.get(), meanwhile).ok()) flags_ = *flags;
+}
+
+FlagsOfFolder::~FlagsOfFolder() {
+  if (flags_) (void)WriteFlags(fd_.get(), *flags_);
+}
+
 uint32_t ClearBlockingFlags(const OpenObject& object) {
   Fd fd = OpenForFlags(object);
   if (!fd.valid()) return 0;

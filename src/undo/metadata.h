@@ -54,6 +54,20 @@ Status WriteFlags(int fd, uint32_t flags);
 uint32_t ClearBlockingFlags(const OpenObject& object);
 void SetFlags(const OpenObject& object, uint32_t more);
 
+// New objects inherit flags from their folder, and to a symlink or a special file nobody can give them later, nor take them: so the
+// folder has theirs for that moment.
+class FlagsOfFolder {
+ public:
+  FlagsOfFolder(int dir_fd, uint32_t meanwhile);
+  ~FlagsOfFolder();
+  FlagsOfFolder(const FlagsOfFolder&) = delete;
+  FlagsOfFolder& operator=(const FlagsOfFolder&) = delete;
+
+ private:
+  Fd fd_;
+  std::optional<uint32_t> flags_;  // to be put back
+};
+
 // What was taken off an object so that it could be worked on.
 struct Lifted {
   std::optional<uint32_t> mode;

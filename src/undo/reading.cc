@@ -262,10 +262,14 @@ void PastReader::IndexPreimages(size_t step) {
       preimages_[objects_->Current(meta->object)].push_back({step, i});
     if (const auto* content = std::get_if<ContentRecord>(&*record))
       preimages_[objects_->Current(content->object)].push_back({step, i});
+    if (const auto* remove = std::get_if<RemoveRecord>(&*record))
+      copied_ = copied_ || remove->kept == Kept::kContent;
+    if (const auto* rename = std::get_if<RenameRecord>(&*record))
+      copied_ = copied_ || rename->target_kept == Kept::kContent;
   }
 }
 
-// Files that changed under another of their names.
+// Files that changed under another of their names. An anchor counts as a name; of what lost one without an anchor, a single one may be left.
 std::vector<std::string> PastReader::LinksBelow(std::string_view prefix) const {
   std::vector<std::string> paths;
   auto fd = OpenBeneath(place_->root.get(), prefix, O_PATH | O_NOFOLLOW);
@@ -273,13 +277,16 @@ std::vector<std::string> PastReader::LinksBelow(std::string_view prefix) const {
   auto object = OpenObjectFd(place_->identifier, fd->get());
   if (!object.ok()) return paths;
   if (!object->stat.IsDirectory()) {
-    if (object->stat.nlink > 1 && preimages_.contains(object->id)) paths.emplace_back(prefix);
+    if ((copied_ || object->stat.nlink > 1) && preimages_.contains(object->id))
+      paths.emplace_back(prefix);
     return paths;
   }
   LinkIndex index(*place_);
-  index.ForEachLinkBelow(fd->get(), std::string(prefix), [&](ObjectId id, const std::string& path) {
-    if (preimages_.contains(id)) paths.push_back(path);
-  });
+  const auto which = copied_ ? LinkIndex::Which::kAll : LinkIndex::Which::kSeveralNames;
+  index.ForEachBelow(fd->get(), std::string(prefix), which,
+                     [&](ObjectId id, const std::string& path) {
+                       if (preimages_.contains(id)) paths.push_back(path);
+                     });
   return paths;
 }
 

@@ -122,6 +122,7 @@ class PastReader {
   std::unique_ptr<ObjectsTable> objects_ = std::make_unique<ObjectsTable>();
   std::vector<Step> steps_;  // oldest first
   std::optional<StepId> left_out_;
+  bool copied_ = false;  // some step kept a copy of what lost a name
   std::unordered_map<ObjectId, std::vector<RecordAt>>
       preimages_;  // by today's object, oldest first
 };

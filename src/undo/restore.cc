@@ -21,26 +21,6 @@ namespace {
 
 constexpr uint64_t kMaxRestoreBytes = 4ull << 30;
 
-// New objects inherit flags from their folder, and to a symlink or a special file nobody can give them later, nor take them: so the
-// folder has theirs for that moment.
-class FlagsOfFolder {
- public:
-  FlagsOfFolder(int dir_fd, uint32_t meanwhile)
-      : fd_(::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    const auto flags = fd_.valid() ? ReadFlags(fd_.get()) : Result<uint32_t>(meanwhile);
-    if (flags.ok() && *flags != meanwhile && WriteFlags(fd_.get(), meanwhile).ok()) flags_ = *flags;
-  }
-  ~FlagsOfFolder() {
-    if (flags_) (void)WriteFlags(fd_.get(), *flags_);
-  }
-  FlagsOfFolder(const FlagsOfFolder&) = delete;
-  FlagsOfFolder& operator=(const FlagsOfFolder&) = delete;
-
- private:
-  Fd fd_;
-  std::optional<uint32_t> flags_;  // to be put back
-};
-
 // Only blocks with something in them: the rest is a hole again. `fd` is empty.
 Status WriteSparse(int fd, std::string_view content) {
   constexpr size_t kBlock = 64 << 10;

@@ -163,8 +163,14 @@ void Rewinder::FirstLook(ObjectId object, const FileStat& stat) {
   if (lifted_)
     return;  // nobody could look there when the step closed, so the signature is an older one
   const auto signature = in_.objects.Find(object);
-  if (signature && !signature->Matches(stat) && !in_.view.IsChanged(object))
-    edited_.emplace(object, stat);
+  if (signature && !signature->Matches(stat) && !StepChanged(object)) edited_.emplace(object, stat);
+}
+
+// The set is built once: what this rewind makes anew has no signature that could tell an edit.
+bool Rewinder::StepChanged(ObjectId current) {
+  if (in_.view.IsChanged(current)) return true;
+  if (!changed_) changed_ = ChangedNow(in_.view, in_.objects);
+  return changed_->contains(current);
 }
 
 // An object that has no other name left can have been changed by nobody, and losing the last one left its signature behind.

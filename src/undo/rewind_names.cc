@@ -272,30 +272,27 @@ Status Rewinder::CopyAnchor(const Lost& lost, Parent& parent, const std::string&
 }
 
 Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& name) {
+  if (!S_ISDIR(lost.mode) && lost.nlink != 1) {
+    const ObjectId object = in_.objects.Current(lost.object);
+    if (const auto other = links_.Find(object))
+      return LinkAgain(lost, object, *other, parent, name);
+  }
   const std::string path = JoinPath(lost.at.dir, lost.at.name);
   const int dir = parent.object.fd.get();
-  std::optional<std::string> other;
-  if (!S_ISDIR(lost.mode) && lost.nlink != 1) other = links_.Find(in_.objects.Current(lost.object));
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
-    TRY_ASSIGN(seq,
-               in_.recorder->IntendCreate(lost.at, other ? Birth::kLink : Birth::kNew, lost.mode,
-                                          other ? in_.objects.Current(lost.object) : kNoObject));
+    TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kNew, lost.mode));
   }
   const std::string target(lost.symlink_target);
-  Fd other_dir;
-  if (other) {
-    TRY_ASSIGN(other_dir, OpenDirBeneath(place_.root.get(), ParentOf(*other)));
-  }
   const int err = Attempt(parent, nullptr, [&]() -> int {
-    if (other)
-      return ::linkat(other_dir.get(), std::string(BaseName(*other)).c_str(), dir, name.c_str(), 0);
     if (S_ISDIR(lost.mode)) return ::mkdirat(dir, name.c_str(), 0700);
+    std::optional<FlagsOfFolder> flags;
+    if (!S_ISREG(lost.mode)) flags.emplace(dir, FlagsFor(lost.object));
     if (S_ISLNK(lost.mode)) return ::symlinkat(target.c_str(), dir, name.c_str());
     return ::mknodat(dir, name.c_str(), (lost.mode & S_IFMT) | 0600, lost.rdev);
   });
   ObjectId created = kNoObject;
-  if (err == 0 && !other) {
+  if (err == 0) {
     TRY_ASSIGN(created, place_.identifier.OfName(dir, name.c_str()));
     in_.objects.Succeed(lost.object, created);
     TRY(in_.objects.Flush());
@@ -303,6 +300,40 @@ Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& n
   }
   if (seq) TRY(in_.recorder->Settle(*seq, err, created));
   if (err != 0) return Error::FromErrno(err, fmt::format("make {} anew", path));
+  return Ok();
+}
+
+// Those that a symlink or a special file had: what is kept as content has its metadata on record, earlier in the journal.
+uint32_t Rewinder::FlagsFor(ObjectId object) {
+  if (!flags_) {
+    flags_.emplace();
+    in_.view.journal().ForEachOf<MetaRecord>([this](const MetaRecord& r, size_t) {
+      const bool special = !S_ISREG(r.meta.mode) && !S_ISDIR(r.meta.mode);
+      if (special && !r.names_only()) flags_->emplace(r.object, r.meta.flags & ~kBlockingFlags);
+    });
+  }
+  const auto found = flags_->find(object);
+  return found == flags_->end() ? 0 : found->second;
+}
+
+// The object lives on under another name.
+Status Rewinder::LinkAgain(const Lost& lost, ObjectId object, const std::string& other,
+                           Parent& parent, const std::string& name) {
+  TRY_ASSIGN(const Fd dir, OpenDirBeneath(place_.root.get(), ParentOf(other)));
+  const std::string other_name(BaseName(other));
+  // Before the new name moves its ctime.
+  if (const auto stat = LookAt(dir.get(), other_name.c_str())) FirstLook(object, *stat);
+  std::optional<OpSeq> seq;
+  if (in_.recorder != nullptr) {
+    TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kLink, lost.mode, object));
+  }
+  const int err = Attempt(parent, nullptr, [&] {
+    return ::linkat(dir.get(), other_name.c_str(), parent.object.fd.get(), name.c_str(), 0);
+  });
+  if (seq) TRY(in_.recorder->Settle(*seq, err));
+  if (err != 0)
+    return Error::FromErrno(
+        err, fmt::format("link {} to {} again", JoinPath(lost.at.dir, lost.at.name), other));
   return Ok();
 }
 

@@ -79,6 +79,9 @@ class Rewinder {
   Status CopyAnchor(const Lost& lost, Parent& parent, const std::string& name);
   Status ReturnAside(const Lost& lost, Parent& parent, const std::string& name);
   Status MakeAnew(const Lost& lost, Parent& parent, const std::string& name);
+  uint32_t FlagsFor(ObjectId object);
+  Status LinkAgain(const Lost& lost, ObjectId object, const std::string& other, Parent& parent,
+                   const std::string& name);
   Status TakeAway(const NameAt& at, Parent& parent, const std::string& name,
                   const OpenObject& object);
   Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name,
@@ -90,6 +93,8 @@ class Rewinder {
   void FirstLook(ObjectId object, const FileStat& stat);
   void FirstLookAtAnchor(ObjectId object, const FileStat& stat);
   bool WasEdited(ObjectId object) const { return edited_.contains(object); }
+  // By today's identity, which the journal need not know.
+  bool StepChanged(ObjectId current);
   Status NoteOtherNames(const OpenObject& object);
   Status NoteSignature(ObjectId object, const FileStat& stat);
   Status MoveBack(const RenameRecord& r, Parent& from, Parent& to);
@@ -166,8 +171,10 @@ class Rewinder {
   std::optional<Parent> parents_[2];
   bool lifted_ = false;  // a folder that was closed to us has been opened
   std::unordered_set<ObjectId> looked_at_;
+  std::optional<std::unordered_set<ObjectId>> changed_;  // by the step, as of today; when asked for
   std::unordered_map<ObjectId, FileStat>
-      edited_;           // as first seen; only what the step itself left alone
+      edited_;  // as first seen; only what the step itself left alone
+  std::optional<std::unordered_map<ObjectId, uint32_t>> flags_;  // of FlagsFor, when asked for
   PathMap<Note> notes_;  // everything touched, at its present path
 };
 

@@ -24,9 +24,10 @@ NamesInProject NamesOf(const Place& place, ObjectId object, const FileStat& stat
                        const std::string& path) {
   if (stat.nlink == 1) return {.paths = {path}, .all = true};
   NamesInProject names{.paths = {}, .all = false};
-  LinkIndex(place).ForEachLinkBelow(place.root.get(), "", [&](ObjectId id, const std::string& at) {
-    if (id == object) names.paths.push_back(at);
-  });
+  LinkIndex(place).ForEachBelow(place.root.get(), "", LinkIndex::Which::kSeveralNames,
+                                [&](ObjectId id, const std::string& at) {
+                                  if (id == object) names.paths.push_back(at);
+                                });
   names.all = names.paths.size() == stat.nlink;
   return names;
 }

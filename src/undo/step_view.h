@@ -110,6 +110,7 @@ class StepView {
   ObjectId InitialAt(std::string_view path) const;
   bool has_changed_objects() const { return !changed_.empty(); }
   const std::unordered_set<ObjectId>& changed() const { return changed_; }
+  const std::unordered_set<ObjectId>& born() const { return born_; }
   bool IsBorn(ObjectId object) const { return born_.contains(object); }
   // Its content or metadata was touched, under whatever name, or it was born: taking the step back touches it again.
   bool IsChanged(ObjectId object) const { return changed_.contains(object) || IsBorn(object); }

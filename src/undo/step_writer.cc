@@ -248,6 +248,16 @@ Status StepWriter::NoteAfter(ObjectId object, const FileStat& stat) {
   return journal_->Append(AfterRecord::Of(object, stat));
 }
 
+void StepWriter::NoteLostName(ObjectId object, const FileStat& stat) {
+  MutexLock lock(mutex_);
+  lost_names_.insert_or_assign(object, stat);
+}
+
+std::unordered_map<ObjectId, FileStat> StepWriter::LostNames() const {
+  MutexLock lock(mutex_);
+  return lost_names_;
+}
+
 Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {
   if (closed_) return MakeDurable();
   TRY(Append(CloseRecord{.closed_ns = now_ns,

@@ -106,6 +106,9 @@ class StepWriter {
   Status DropUnchanged();
   // What a touched object looks like now that the step closes.
   Status NoteAfter(ObjectId object, const FileStat& stat);
+  // An object that lost a name without an anchor, and lives on under names that the step need not know: it looked so right afterwards.
+  void NoteLostName(ObjectId object, const FileStat& stat) EXCLUDES(mutex_);
+  std::unordered_map<ObjectId, FileStat> LostNames() const EXCLUDES(mutex_);
   // Writes the closing record and cuts the journal to size. Done once; nothing can be recorded any more.
   Status Close(int64_t now_ns, const ChangeCounts& counts);
   bool closed() const { return closed_; }
@@ -213,6 +216,7 @@ class StepWriter {
   mutable Mutex mutex_;
   std::unordered_map<ObjectId, Touch> touched_ GUARDED_BY(mutex_);
   std::vector<Provisional> provisional_ GUARDED_BY(mutex_);
+  std::unordered_map<ObjectId, FileStat> lost_names_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sandglass::undo

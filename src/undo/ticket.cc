@@ -26,6 +26,15 @@ Status TicketState::GiveBack() {
   if (!replacement) return Ok();
   return writer->TakeBackReplacement(*replacement, *replaced_in, kept_name);
 }
+void TicketState::NoteLostName() const {
+  if (keep.kept != Kept::kContent) return;
+  for (const std::optional<OpenObject>* each : {&object, &target}) {
+    if (!*each || (*each)->id != kept_object) continue;
+    if (const auto stat = StatFd((*each)->fd.get()); stat.ok() && stat->nlink > 0)
+      writer->NoteLostName(kept_object, *stat);
+  }
+}
+
 Ticket UnrecordedTicket() { return Ticket(std::make_unique<TicketState>()); }
 
 Ticket::Ticket(std::unique_ptr<TicketState> state) : state_(std::move(state)) {}
@@ -55,7 +64,10 @@ Status Ticket::Commit(Outcome outcome) {
   const bool links_only = state->seq && !state->keep.by_rename && !state->replacement;
   Status given_back;
   if (failed && !links_only) given_back = state->GiveBack();
-  if (outcome.sys_errno == 0) state->claim.Count();
+  if (outcome.sys_errno == 0) {
+    state->claim.Count();
+    state->NoteLostName();
+  }
   if (state->folder_rename && outcome.sys_errno == 0) ++state->log->folder_renames();
   if (!state->seq) {
     LogCore& log = *state->log;

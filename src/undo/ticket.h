@@ -41,6 +41,9 @@ struct TicketState {
   LogCore* log = nullptr;
 
   Status GiveBack();
+  // Losing a name moves the ctime of an object that has others. Where an anchor keeps it the step finds it again when it closes; where
+  // its content was copied instead, only this ticket can say how it looks now.
+  void NoteLostName() const;
   std::optional<Outcome> Judge() const;
   SafeguardTracker::Claim claim;
 };

@@ -58,9 +58,12 @@ bool LogCore::Touches(const Crossing& crossing, const std::string& path) const {
   if (TouchesName(crossing.view, path)) return true;
   NameTrail::End end{.path = path, .object = {}};
   if (crossing.later != nullptr) end = crossing.later->Follow(path);
-  if (end.kind != NameTrail::End::Kind::kHere) return crossing.view.IsChanged(end.object);
-  const auto found = Looker(*place_).At(end.path);
-  return found && !found->stat.IsDirectory() && crossing.view.IsChanged(found->id);
+  if (end.kind == NameTrail::End::Kind::kHere) {
+    const auto found = Looker(*place_).At(end.path);
+    if (!found || found->stat.IsDirectory()) return false;
+    end.object = found->id;
+  }
+  return ChangedNow(crossing.view, objects_).contains(objects_.Current(end.object));
 }
 
 std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& files,

@@ -431,6 +431,7 @@ Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
     TRY(writer.NoteAfter(expected.object, *stat));
   }
   TRY(NoteAnchored(writer, view));
+  TRY(NoteLostNames(writer, latest));
   WaitForNextTick(latest);
   return Ok();
 }
@@ -455,6 +456,21 @@ Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
     }
   });
   return status;
+}
+
+// The same without an anchor: only a walk finds the names that are left. In a part of the project that cannot be searched, it is taken to be
+// as it was when it lost the name.
+Status LogCore::NoteLostNames(StepWriter& writer, int64_t& latest_ctime_ns) {
+  LinkIndex links(*place_);
+  for (const auto& [object, then] : writer.LostNames()) {
+    const auto path = links.Find(object);
+    if (!path && links.complete()) continue;  // it has lost them all
+    const auto now = path ? Looker(*place_).Stat(*path) : std::nullopt;
+    const FileStat& stat = now ? *now : then;
+    latest_ctime_ns = std::max(latest_ctime_ns, stat.ctime_ns);
+    TRY(writer.NoteAfter(object, stat));
+  }
+  return Ok();
 }
 
 // Where the kernel stamps with its coarse clock, an edit right after the step could leave the same time stamp as the step's own
@@ -494,11 +510,11 @@ Status LogCore::NoticeEdits(const StepView& view, size_t first_record) {
   return PlaceBarriers(std::move(edits));
 }
 
-// Which objects a step left behind with a signature.
-static std::unordered_set<ObjectId> LeftBehind(const StepView& view) {
+// Which objects a step left behind with a signature, by today's identities.
+static std::unordered_set<ObjectId> LeftBehind(const StepView& view, const ObjectsTable& objects) {
   std::unordered_set<ObjectId> left;
   view.journal().ForEachOf<AfterRecord>(
-      [&](const AfterRecord& after, size_t) { left.insert(after.object); });
+      [&](const AfterRecord& after, size_t) { left.insert(objects.Current(after.object)); });
   return left;
 }
 
@@ -510,7 +526,7 @@ Status LogCore::PlaceBarriers(std::vector<Edit> edits) {
     TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), steps_[index].folder.c_str()));
     auto view = StepView::Open(dir.get());
     if (!view.ok()) break;  // damaged: it cannot be taken back anyway, nor can the ones before it
-    const std::unordered_set<ObjectId> left = LeftBehind(*view);
+    const std::unordered_set<ObjectId> left = LeftBehind(*view, objects_);
     const NameTrail trail(*view);
     std::erase_if(edits, [&](Edit& edit) {
       auto older = trail.Back(edit.path);

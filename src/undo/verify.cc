@@ -129,6 +129,16 @@ std::optional<AnchorAt> AnchorOf(const StepView& view, const Record& record) {
   return std::nullopt;
 }
 
+bool Names(const std::vector<Conflict>& conflicts, const std::string& path) {
+  return std::any_of(conflicts.begin(), conflicts.end(),
+                     [&](const Conflict& conflict) { return conflict.path == path; });
+}
+
+Conflict EditedAsWell(const std::string& path, const LaterSteps* later) {
+  return {ConflictKind::kEdited, later == nullptr ? path : later->Back(path).value_or(path),
+          "has been changed since, under this name"};
+}
+
 // The step changed an object and took the name that it did so under, but the object lives on under names that the step never saw.
 std::optional<Conflict> CheckOtherNames(const Place& place, const ObjectsTable& objects,
                                         const AnchorAt& anchor, StepFiles& files,
@@ -141,10 +151,46 @@ std::optional<Conflict> CheckOtherNames(const Place& place, const ObjectsTable& 
   if (!signature || signature->Matches(*stat)) return std::nullopt;
   auto object = OpenObjectAt(place.identifier, *anchors, AnchorName(anchor.slot).c_str());
   if (!object.ok()) return std::nullopt;
-  auto path = LinkIndex(place).Find(object->id);
+  const auto path = LinkIndex(place).Find(object->id);
   if (!path) return std::nullopt;  // only other steps keep it
-  if (later != nullptr) path = later->Back(*path).value_or(*path);
-  return Conflict{ConflictKind::kEdited, *path, "has been changed since, under this name"};
+  return EditedAsWell(*path, later);
+}
+
+// The same where a copy was kept instead of an anchor: what lives on is found by a walk.
+class CopiedObjects {
+ public:
+  CopiedObjects(const Place& place, const ObjectsTable& objects, const StepView& view)
+      : objects_(objects), looker_(place), links_(place) {
+    view.journal().ForEachOf<AfterRecord>(
+        [this](const AfterRecord& after, size_t) { left_.insert(after.object); });
+  }
+
+  std::optional<Conflict> Check(ObjectId object, const LaterSteps* later) {
+    // Each once, and only those that the step did not take the last name of.
+    if (left_.erase(object) == 0) return std::nullopt;
+    const auto signature = objects_.Find(objects_.Current(object));
+    const auto path = signature ? links_.Find(objects_.Current(object)) : std::nullopt;
+    const auto stat = path ? looker_.Stat(*path) : std::nullopt;
+    if (!stat || signature->Matches(*stat)) return std::nullopt;
+    return EditedAsWell(*path, later);
+  }
+
+ private:
+  const ObjectsTable& objects_;
+  Looker looker_;
+  LinkIndex links_;
+  std::unordered_set<ObjectId> left_;
+};
+
+// The object that lost a name in the step and that a copy was kept of.
+ObjectId CopiedBy(const StepView& view, const Record& record) {
+  if (const auto* r = std::get_if<RemoveRecord>(&record);
+      r != nullptr && r->kept == Kept::kContent && !view.Outcome(r->seq).failed())
+    return r->object;
+  if (const auto* r = std::get_if<RenameRecord>(&record);
+      r != nullptr && r->target_kept == Kept::kContent && !view.Outcome(r->seq).failed())
+    return r->target;
+  return kNoObject;
 }
 
 // Folders whose times are those that the step left: no name in them has come or gone since, and the free ones need no look.
@@ -209,14 +255,25 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
   if (!view.has_changed_objects()) return conflicts;
+  CopiedObjects copied(place, objects, view);
   view.journal().ForEach<RemoveRecord, RenameRecord, ReplaceRecord>(
       [&](const Record& record, size_t) {
         const auto anchor = AnchorOf(view, record);
-        if (!anchor || !view.IsChanged(anchor->object)) return;
-        auto conflict = CheckOtherNames(place, objects, *anchor, files, later);
-        if (conflict) conflicts.push_back(std::move(*conflict));
+        if (anchor && !view.IsChanged(anchor->object)) return;
+        auto conflict = anchor ? CheckOtherNames(place, objects, *anchor, files, later)
+                               : copied.Check(CopiedBy(view, record), later);
+        if (conflict && !Names(conflicts, conflict->path))
+          conflicts.push_back(std::move(*conflict));
       });
   return conflicts;
+}
+
+std::unordered_set<ObjectId> ChangedNow(const StepView& view, const ObjectsTable& objects) {
+  std::unordered_set<ObjectId> now;
+  for (const auto* objects_of_step : {&view.changed(), &view.born()}) {
+    for (const ObjectId object : *objects_of_step) now.insert(objects.Current(object));
+  }
+  return now;
 }
 
 NameTrail::End LaterSteps::Follow(std::string_view path) const {

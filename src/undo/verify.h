@@ -35,6 +35,9 @@ class LaterSteps {
   std::unordered_set<ObjectId> changed_;
 };
 
+// What IsChanged() holds for, by today's identities: a rewind may have made some of it anew since.
+std::unordered_set<ObjectId> ChangedNow(const StepView& view, const ObjectsTable& objects);
+
 // Where the project differs from what the step left behind, path by path: someone else's edits.
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
                                 const StepView& view, StepFiles& files, const Shadows& shadows,

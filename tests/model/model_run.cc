@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "tests/model/planted_project.h"
@@ -28,11 +29,21 @@ undo::UndoOptions OptionsFor(const Sequence& sequence) {
 }  // namespace
 
 ModelRun::ModelRun(const test::TempWorkspace& workspace, Counts& counts, const Sequence& sequence)
-    : workspace_(workspace), counts_(counts), sequence_(sequence) {}
+    : workspace_(workspace), counts_(counts), sequence_(sequence), elsewhere_(sequence) {}
+
+StoreElsewhere::StoreElsewhere(const Sequence& sequence) {
+  constexpr uint32_t kOneOf = 8;
+  std::string pattern = "/dev/shm/sandglass-model-XXXXXX";
+  if (sequence.salt % kOneOf == kOneOf - 1 && ::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+}
+
+StoreElsewhere::~StoreElsewhere() {
+  if (!path_.empty()) (void)test::RemoveTree(path_);
+}
 
 Status ModelRun::OpenLog() {
-  TRY_ASSIGN(
-      log_, undo::UndoLog::Open({workspace_.project(), workspace_.store()}, OptionsFor(sequence_)));
+  const std::string& store = elsewhere_.path().empty() ? workspace_.store() : elsewhere_.path();
+  TRY_ASSIGN(log_, undo::UndoLog::Open({workspace_.project(), store}, OptionsFor(sequence_)));
   actor_.emplace(*log_, workspace_.project(), sequence_.directories, trace_);
   return Ok();
 }

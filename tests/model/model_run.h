@@ -25,6 +25,19 @@
 
 namespace sandglass::model {
 
+// For some sequences the store is on another file system: nothing can be kept by a link there, and all is copied.
+class StoreElsewhere {
+ public:
+  explicit StoreElsewhere(const Sequence& sequence);
+  ~StoreElsewhere();
+  StoreElsewhere(const StoreElsewhere&) = delete;
+  StoreElsewhere& operator=(const StoreElsewhere&) = delete;
+  const std::string& path() const { return path_; }  // "": it is beside the project, as usual
+
+ private:
+  std::string path_;
+};
+
 class ModelRun {
  public:
   ModelRun(const test::TempWorkspace& workspace, Counts& counts, const Sequence& sequence);
@@ -96,6 +109,7 @@ class ModelRun {
   const test::TempWorkspace& workspace_;
   Counts& counts_;
   const Sequence& sequence_;
+  const StoreElsewhere elsewhere_;
   Trace trace_;
   std::unique_ptr<undo::UndoLog> log_;
   std::optional<ProjectActor> actor_;  // ends before the log that it uses
