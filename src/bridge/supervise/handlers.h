@@ -20,7 +20,8 @@ std::string MagicPath(int fd);
 
 // The second half of every operation: do it as the caller unless the interceptor has, and record how it went.
 Answer Complete(Call& call, Result<undo::Ticket> ticket,
-                const std::function<int(const undo::Ticket&)>& operation);
+                const std::function<int(const undo::Ticket&)>& operation,
+                ActAs::For purpose = ActAs::For::kChange);
 // What nobody records. What was read belongs to the caller only if it still waits.
 Answer Plainly(Call& call, const std::function<int()>& operation);
 

@@ -23,7 +23,7 @@ Answer Fail(const Error& error) { return Answer::Fail(ErrnoFor(error)); }
 std::string MagicPath(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 Answer Complete(Call& call, Result<Ticket> ticket,
-                const std::function<int(const Ticket&)>& operation) {
+                const std::function<int(const Ticket&)>& operation, ActAs::For purpose) {
   if (!ticket.ok()) return Answer::Fail(ErrnoFor(ticket.error()));
   // Asking may have taken long.
   if (!call.listener.IsWaiting(call.id)) {
@@ -32,7 +32,7 @@ Answer Complete(Call& call, Result<Ticket> ticket,
   }
   int failure = 0;
   if (!ticket->performed()) {
-    ActAs as(call.status);
+    ActAs as(call.status, purpose);
     failure = operation(*ticket) < 0 ? errno : 0;
   }
   // That the outcome could not be recorded leaves the operation as it is.
@@ -71,7 +71,7 @@ Follow FollowUnless(int flags) {
 bool Writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
 int AccessForbidden(Call& call, int object, int access) {
-  ActAs as(call.status);
+  ActAs as(call.status, ActAs::For::kNames);
   const long allowed = ::syscall(SYS_faccessat2, object, "", access, AT_EMPTY_PATH | AT_EACCESS);
   return allowed == 0 ? 0 : errno;
 }

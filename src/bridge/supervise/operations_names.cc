@@ -21,7 +21,9 @@ bool IsDots(const Location& at) { return at.name == "." || at.name == ".."; }
 
 // May the caller take names out of the folder? Asked where the interceptor could perform the operation with our own rights.
 int RemovalForbidden(Call& call, const Location& at) {
-  ActAs as(call.status);
+  if (call.status.fs_uid == 0 && HasOurRights(call.status))
+    return 0;  // nothing is forbidden to root
+  ActAs as(call.status, ActAs::For::kNames);
   if (::faccessat(at.dir->fd.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) return errno;
   struct stat dir, object;
   if (::fstatat(at.dir->fd.get(), ".", &dir, 0) != 0 || (dir.st_mode & S_ISVTX) == 0) return 0;
@@ -58,8 +60,9 @@ Answer Create(Call& call, const Location& at, NodeType type,
   struct stat st;
   const bool exists = ::fstatat(dir, at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
   if (IsDots(at) || exists) return Plainly(call, [&] { return create(dir, name.c_str()); });
-  return Complete(call, at.dir->project->interceptor->BeginCreate(at.ref(), type),
-                  [&](const Ticket&) { return create(dir, name.c_str()); });
+  return Complete(
+      call, at.dir->project->interceptor->BeginCreate(at.ref(), type),
+      [&](const Ticket&) { return create(dir, name.c_str()); }, ActAs::For::kCreate);
 }
 
 }  // namespace
@@ -77,8 +80,9 @@ Answer Remove(Call& call) {
                  (at.slash == Location::Slash::kTrailing && !S_ISDIR(st.st_mode)));
   if (IsDots(at) || !exists || wrong_kind) return Plainly(call, remove);
   if (const int forbidden = RemovalForbidden(call, at)) return Answer::Fail(forbidden);
-  return Complete(call, at.dir->project->interceptor->BeginRemove(at.ref()),
-                  [&](const Ticket&) { return remove(); });
+  return Complete(
+      call, at.dir->project->interceptor->BeginRemove(at.ref()),
+      [&](const Ticket&) { return remove(); }, ActAs::For::kNames);
 }
 
 Answer Rename(Call& call) {
@@ -101,8 +105,9 @@ Answer Rename(Call& call) {
   if (IsDots(from) || IsDots(to) || !exists) return Plainly(call, rename);
   if (const int forbidden = RemovalForbidden(call, from)) return Answer::Fail(forbidden);
   if (const int forbidden = ReplacementForbidden(call, to)) return Answer::Fail(forbidden);
-  return Complete(call, from.dir->project->interceptor->BeginRename(from.ref(), to.ref(), *mode),
-                  [&](const Ticket&) { return rename(); });
+  return Complete(
+      call, from.dir->project->interceptor->BeginRename(from.ref(), to.ref(), *mode),
+      [&](const Ticket&) { return rename(); }, ActAs::For::kNames);
 }
 
 Answer MakeDir(Call& call) {
@@ -150,11 +155,13 @@ Answer MakeLink(Call& call) {
                                                           : Answer::Continue();
   }
   if (S_ISDIR(object.mode)) return Answer::Fail(EPERM);
-  return Complete(call, object.project->interceptor->BeginLink(object.ref(), to.ref()),
-                  [&](const Ticket&) {
-                    return ::linkat(AT_FDCWD, MagicPath(object.fd.get()).c_str(), to.dir->fd.get(),
-                                    to.raw_name().c_str(), AT_SYMLINK_FOLLOW);
-                  });
+  return Complete(
+      call, object.project->interceptor->BeginLink(object.ref(), to.ref()),
+      [&](const Ticket&) {
+        return ::linkat(AT_FDCWD, MagicPath(object.fd.get()).c_str(), to.dir->fd.get(),
+                        to.raw_name().c_str(), AT_SYMLINK_FOLLOW);
+      },
+      ActAs::For::kNames);
 }
 
 }  // namespace sandglass::bridge

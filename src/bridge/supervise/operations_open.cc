@@ -92,7 +92,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
   const int done = O_CREAT | O_EXCL | O_NOFOLLOW | (ticket->performed() ? O_TRUNC : 0);
   int failure = 0;
   {
-    ActAs as(call.status);
+    ActAs as(call.status, ActAs::For::kNames);
     file = Fd(::open(MagicPath(held).c_str(), (flags & ~done) | O_CLOEXEC | O_NOCTTY));
     failure = file.valid() ? 0 : errno;
   }
@@ -109,13 +109,14 @@ Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
   const int flags =
       (request.flags & ~O_TRUNC) | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
   const std::string name = at.raw_name();
-  Answer made =
-      Complete(call, at.dir->project->interceptor->BeginCreate(at.ref(), NodeType::kFile),
-               [&](const Ticket&) {
-                 file = Fd(::openat(at.dir->fd.get(), name.c_str(), flags, request.mode & 07777));
-                 if (file.valid()) NoteWriter(call, *at.dir->project, file, request.flags);
-                 return file.get();
-               });
+  Answer made = Complete(
+      call, at.dir->project->interceptor->BeginCreate(at.ref(), NodeType::kFile),
+      [&](const Ticket&) {
+        file = Fd(::openat(at.dir->fd.get(), name.c_str(), flags, request.mode & 07777));
+        if (file.valid()) NoteWriter(call, *at.dir->project, file, request.flags);
+        return file.get();
+      },
+      ActAs::For::kCreate);
   if (made.kind != Answer::Kind::kReturn) return made;
   if (!Writes(request.flags))
     return HandOverForReading(call, *at.dir->project, JoinPath(at.dir->path, at.name), file,
@@ -129,7 +130,7 @@ Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
   if (!call.listener.IsWaiting(call.id)) return Answer::Gone();
   Fd file;
   {
-    ActAs as(call.status);
+    ActAs as(call.status, ActAs::For::kCreate);
     file = Fd(::openat(dir.fd.get(), ".", request.flags | O_CLOEXEC, request.mode & 07777));
     if (!file.valid()) return Answer::Fail(errno);
   }

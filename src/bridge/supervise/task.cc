@@ -76,6 +76,26 @@ void SetGroups(const std::vector<gid_t>& groups) {
   CHECK(::syscall(SYS_setgroups, groups.size(), groups.data()) == 0);
 }
 
+bool WeAreRoot() {
+  static const bool root = ::geteuid() == 0;
+  return root;
+}
+
+bool NeedsSwitch(const TaskStatus& caller, ActAs::For purpose) {
+  if (!WeAreRoot()) return false;
+  switch (purpose) {
+    case ActAs::For::kChange:
+    case ActAs::For::kRealUser:
+      return true;
+    case ActAs::For::kCreate:
+    case ActAs::For::kNames:
+      return !HasOurRights(caller);
+    case ActAs::For::kLookup:
+      return caller.fs_uid != 0 || (caller.effective & CapBit(CAP_DAC_OVERRIDE)) == 0;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Task>> Task::Open(pid_t tid) {
@@ -214,11 +234,17 @@ void TaskCache::NoteUmask(Task& task, mode_t mask) {
   uncached_processes_.insert(status.tgid);
 }
 
+bool HasOurRights(const TaskStatus& caller) {
+  constexpr uint64_t kUsual =
+      CapBit(CAP_CHOWN) | CapBit(CAP_DAC_OVERRIDE) | CapBit(CAP_FOWNER) | CapBit(CAP_FSETID);
+  if (!WeAreRoot()) return true;
+  static const gid_t own_group = ::getegid();
+  return caller.fs_uid == 0 && caller.fs_gid == own_group && (caller.effective & kUsual) == kUsual;
+}
+
 ActAs::ActAs(const TaskStatus& caller, For purpose) {
-  if (purpose == For::kChange) umask_ = ::umask(caller.umask);
-  if (::geteuid() != 0) return;
-  const bool goes_everywhere = (caller.effective & CapBit(CAP_DAC_OVERRIDE)) != 0;
-  if (purpose == For::kLookup && goes_everywhere && caller.fs_uid == 0) return;
+  if (purpose == For::kChange || purpose == For::kCreate) umask_ = ::umask(caller.umask);
+  if (!NeedsSwitch(caller, purpose)) return;
   switched_ = true;
   const bool real = purpose == For::kRealUser;
   const uid_t uid = real ? caller.real_uid : caller.fs_uid;

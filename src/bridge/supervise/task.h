@@ -68,13 +68,20 @@ class TaskCache {
   std::unordered_set<pid_t> uncached_processes_ GUARDED_BY(mutex_);
 };
 
+// May the caller do with names and content of files all that we may? An ordinary user's bridge has that user's rights; root's has
+// more, but what it has more does not matter for these, if the caller has root's usual rights over files.
+bool HasOurRights(const TaskStatus& caller);
+
 // While it lives, this thread has the caller's umask and, where we are root, its identity and no more of its capabilities for
 // files than it has. The thread must not share its umask with others (unshare(CLONE_FS)).
 class ActAs {
  public:
+  // Switching costs more than most operations, so each says how much of it matters.
   enum class For : uint8_t {
     kChange,
-    kLookup,  // only finds things: the umask does not matter, and whoever may go everywhere needs no switch
+    kCreate,  // whoever has our rights needs no switch
+    kNames,   // the same, and the umask does not matter: removing, renaming, opening what is there
+    kLookup,  // the same, and it is enough to be allowed everywhere
     kRealUser,  // access() judges by the real user
   };
   explicit ActAs(const TaskStatus& caller, For purpose = For::kChange);
