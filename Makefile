@@ -47,10 +47,12 @@ test-all: bootstrap ## test, and the full model and crash runs, mutants, sanitiz
 	@$(PYTHON) tools/make_test.py --jobs $(JOBS) --all
 
 .PHONY: bench
-bench: bootstrap ## benchmarks on ext4 as ratios to the same work done plainly
-	$(call build,release,undo_bench)
+bench: bootstrap ## benchmarks on ext4 as ratios to the same work done plainly; worlds next to bindfs and bubblewrap
+	$(call build,release,undo_bench sandglass sandglass-shim workload warm_command)
 	@$(PYTHON) tools/bench.py
 	@tools/bench_compare
+	@$(PYTHON) tools/bench_world.py
+	@tools/bench_compare --now build/bench/world_ratios.json --recorded bench/recorded_world.json
 
 .PHONY: fuzz
 fuzz: bootstrap ## each fuzz target for FUZZ_SECONDS (60), then coverage of each decoder by its corpus
