@@ -62,12 +62,10 @@ std::string Table(const std::vector<Row>& rows) {
 }  // namespace
 
 const std::string_view kIntroduction =
-    "Sandglass records what is done to a project folder, step by step, and takes it back exactly. "
-    "This program looks at what was "
-    "recorded and undoes it.\n\n"
-    "It does not record by itself yet: there is no command that runs something in a world. Today "
-    "steps come from programs that use "
-    "the undo library (libsandglass_undo); commands that make steps arrive with worlds.";
+    "Sandglass runs commands in an isolated world that changes the real project folder, records "
+    "what they do, step by step, and takes it back exactly.\n\n"
+    "`sandglass run -- COMMAND` runs one command, `sandglass shell` many; `sandglass undo` takes "
+    "the last step back. Programs that use the undo library (libsandglass_undo) make steps too.";
 
 std::string OptionText(const Option& option) {
   std::string out = option.letter != '\0' ? fmt::format("-{}, ", option.letter) : "";

@@ -16,11 +16,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(HelpText, NamesEveryCommandAndWhatIsMissing) {
+TEST(HelpText, NamesEveryCommandAndHowToBegin) {
   const std::string help = GeneralHelp();
   for (const Command* command : AllCommands())
     EXPECT_THAT(help, HasSubstr("\n  " + Synopsis(*command) + " "));
-  EXPECT_THAT(help, HasSubstr("does not record by itself yet"));
+  EXPECT_THAT(help, HasSubstr("sandglass run -- COMMAND"));
 }
 
 TEST(HelpText, NamesEveryOptionThatIsNotHidden) {

@@ -320,10 +320,9 @@ Result<std::vector<ObjectId>> Shadows::Changed() const {
   MutexLock lock(mutex_);
   std::vector<ObjectId> changed;
   for (const auto& [id, shadow] : shadows_) {
-    struct stat info{};
-    if (::fstat(shadow.live.get(), &info) != 0)
-      return Error::FromErrno(errno, "stat a file with a live writer");
-    bool same = static_cast<uint64_t>(info.st_size) == shadow.meta.size;
+    TRY_ASSIGN(const FileStat now, StatFd(shadow.live.get()));
+    // Also who writes the same bytes again has changed the time; who writes through a mapping may not have, yet.
+    bool same = now.size == shadow.meta.size && now.mtime_ns == shadow.meta.mtime_ns;
     if (same) {
       TRY_ASSIGN(const Fd copy,
                  OpenStoreFile(folder_.get(), BlobName(shadow.slot).c_str(), O_RDONLY));

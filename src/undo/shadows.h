@@ -50,7 +50,7 @@ class Shadows {
   void PutBack(ObjectId object, Shadow shadow);
   // What is about to happen to the objects is not their writers' doing: a process that is killed before it took new shadows leaves none.
   void Disown();
-  // Objects whose content differs from their shadow now.
+  // Objects whose content or modification time differs from their shadow now.
   Result<std::vector<ObjectId>> Changed() const;
   // Does the object look as it did when its shadow was taken? Says nothing about stores through a mapping: Changed() compares bytes.
   bool IsCurrent(const OpenObject& object) const;

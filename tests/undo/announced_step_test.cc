@@ -107,6 +107,23 @@ TEST_F(AnnouncedStep, WhatALiveWriterDidInItIsItsChange) {
   ExpectTree(before_);
 }
 
+TEST_F(AnnouncedStep, ALiveWriterThatWritesTheSameBytesAgainHasChangedTheTime) {
+  ASSERT_OK(log().OpenStep({}));
+  Fd daemon = Must(ops().OpenFile("a.txt", O_RDWR, WriteVisibility::kUnseen));
+  const ObjectRef live[] = {{daemon.get(), "a.txt"}};
+  EXPECT_EQ(::pwrite(daemon.get(), "one", 3, 0), 3);
+  EXPECT_OK(log().CloseStep(live));
+  const TreeSnapshot after_first = Snapshot();
+  Announce();
+  EXPECT_EQ(::pwrite(daemon.get(), "one", 3, 0), 3);
+  daemon.Reset();
+  EXPECT_OK(log().CloseStep());
+  RollBack();
+  ExpectTree(after_first);
+  RollBack();
+  ExpectTree(before_);
+}
+
 // A background job that opens its file between two lines of a shell.
 TEST_F(AnnouncedStep, AWriterThatOpenedItsFileInAnAmbientStepIsWatchedToo) {
   Fd daemon;
