@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,7 +23,8 @@ constexpr size_t kMaxPieceBytes = 4000;
 constexpr size_t kMaxShownBytes = 200;
 // EAGAIN says that a rename raced with the walk, or that a lease is being broken and O_NONBLOCK
 // forbids to wait.
-constexpr int kMaxTries = 64;
+constexpr int kMaxTries = 1000;
+constexpr int kPatientAfter = 16;  // whoever renames all the time must get done some time
 
 constexpr uint64_t kStayBeneath =
     RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
@@ -61,6 +63,7 @@ Result<Fd> OpenPiece(int base_fd, std::string_view piece, int flags, mode_t mode
     if (fd >= 0) return Fd(static_cast<int>(fd));
     const bool transient = errno == EAGAIN || errno == EINTR;
     if (!transient || tries == kMaxTries) return OpenError(errno, piece);
+    if (tries > kPatientAfter) ::sched_yield();
   }
 }
 
