@@ -26,7 +26,11 @@ RewindAnswer WithProcesses(RewindAnswer answer, std::vector<pid_t> running) {
 }  // namespace
 
 void Rewinds::Ask(RewindRequest request, Reply reply) {
-  if (request.runners == Runners::kStay) return reply(Do(request));
+  // Nothing is ended for a question, nor for what can be done, or cannot be done, all the same.
+  RewindAnswer answer = Do(request);
+  const bool in_the_way = answer.error && answer.error->code() == Code::kBusy;
+  if (!in_the_way || request.runners == Runners::kStay || request.deed == Deed::kPlanned)
+    return reply(answer);
   const Instant now = parts_.clock.Now();
   const Instant kill_at = now + control::kDefaultGrace;
   waiting_.push_back({std::move(request), std::move(reply), kill_at, kill_at + kAfterKill});

@@ -152,6 +152,19 @@ TEST_F(SessionRequests, StopEndsTheCommandAndTakesItsStepBack) {
   EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
 }
 
+TEST_F(SessionRequests, StopEndsNobodyForAQuestion) {
+  const Started running = BeginScript(std::string("touch ready; ") + kUntilStopped);
+  WaitUntilExists("ready");
+  WithStore({"undo", "--stop", "--dry-run"});
+  EXPECT_EQ(Stop(running).exit_code, 0);
+}
+
+TEST_F(SessionRequests, StopEndsNobodyWhoIsNotInTheWay) {
+  const Started idle = BeginIdle();
+  EXPECT_NE(WithStore({"undo", "--stop"}).exit_code, 0);  // there is nothing to undo
+  EXPECT_EQ(Stop(idle).exit_code, 0);
+}
+
 TEST_F(SessionRequests, StopEndsWhoeverIgnoresItAndWhatWasLeftBehind) {
   const TreeSnapshot before = workspace_.Snapshot();
   const Started running = BeginScript(
