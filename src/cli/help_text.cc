@@ -103,6 +103,15 @@ std::string GeneralHelp() {
                      "`sandglass help COMMAND` or `sandglass COMMAND --help` says more.\n");
 }
 
+// Behind the first word of a program its own options begin, so ours come before it.
+static std::string Usage(const Command& command) {
+  for (const Operand& operand : command.operands) {
+    if (operand.value == ValueKind::kWords)
+      return fmt::format("{} [OPTIONS] [--] {}...", command.name, operand.name);
+  }
+  return Synopsis(command) + " [OPTIONS]";
+}
+
 std::string CommandHelp(const Command& command) {
   std::vector<Row> operands, options;
   for (const Operand& operand : command.operands)
@@ -111,7 +120,7 @@ std::string CommandHelp(const Command& command) {
     if (option.visibility == Visibility::kShown)
       options.push_back({OptionText(option), option.help});
   }
-  std::string out = fmt::format("usage: sandglass {} [OPTIONS]\n\n", Synopsis(command));
+  std::string out = fmt::format("usage: sandglass {}\n\n", Usage(command));
   out += WrappedParagraphs(command.description, 0);
   if (!operands.empty()) out += fmt::format("\nArguments:\n{}", Table(operands));
   return out + fmt::format("\nOptions:\n{}", Table(options));

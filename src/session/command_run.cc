@@ -83,6 +83,8 @@ Status CommandRun::Do(const control::StepChange& change) {
 
 Status CommandRun::CloseSteps() {
   closed_ = true;
+  if (const std::string refused = parts_.supervisor->TakeRefusals(); !refused.empty())
+    Warn(fmt::format("a change was refused: {}", refused));
   TRY_ASSIGN(report_.projects, keeper_.Close());
   return Ok();
 }

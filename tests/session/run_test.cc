@@ -205,6 +205,18 @@ TEST_F(SandglassRun, AStepThatCannotBeClosedIsAFailureAndIsTakenBackByTheNextSta
   EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot(), any_time));
 }
 
+TEST_F(SandglassRun, AChangeThatCouldNotBeUndoneIsRefusedAndExplained) {
+  const std::string large = workspace_.Path("large");
+  workspace_.WriteFile("large", "x");
+  MustCall(::truncate(large.c_str(), 300 << 20), "truncate");
+  const Fd file(MustCall(::open(large.c_str(), O_WRONLY | O_CLOEXEC), "open"));
+  MustCall(::fallocate(file.get(), 0, 0, 300 << 20), "fallocate");
+  const Ended ran = Shell("echo more >>large");
+  EXPECT_NE(ran.exit_code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("a change was refused"));
+  EXPECT_THAT(ran.err, HasSubstr("exceed what one step may copy"));
+}
+
 TEST_F(SandglassRun, RealToolsWorkAndAreUndoneToTheLastByte) {
   const TreeSnapshot before = workspace_.Snapshot();
   const Ended ran = Shell(

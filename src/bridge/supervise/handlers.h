@@ -16,6 +16,8 @@ namespace sandglass::bridge {
   decl = std::move(tmp).value()
 
 Answer Fail(const Error& error);
+// Undo does not let it begin.
+Answer Refuse(Call& call, const Error& error);
 std::string MagicPath(int fd);
 
 // The second half of every operation: do it as the caller unless the interceptor has, and record how it went.

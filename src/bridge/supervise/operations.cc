@@ -20,11 +20,18 @@ using undo::Ticket;
 
 Answer Fail(const Error& error) { return Answer::Fail(ErrnoFor(error)); }
 
+Answer Refuse(Call& call, const Error& error) {
+  if (error.code() == Code::kLimit || error.code() == Code::kUnsupported ||
+      error.code() == Code::kNotRestorable)
+    call.shared.refusals.Note(error);
+  return Fail(error);
+}
+
 std::string MagicPath(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 Answer Complete(Call& call, Result<Ticket> ticket,
                 const std::function<int(const Ticket&)>& operation, ActAs::For purpose) {
-  if (!ticket.ok()) return Answer::Fail(ErrnoFor(ticket.error()));
+  if (!ticket.ok()) return Refuse(call, ticket.error());
   // Asking may have taken long.
   if (!call.listener.IsWaiting(call.id)) {
     ticket->Cancel();

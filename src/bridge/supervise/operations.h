@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -62,6 +63,28 @@ class BoundSockets {
   std::set<Key> sockets_ GUARDED_BY(mutex_);
 };
 
+// Changes that undo itself did not allow, in its own words: a command only sees an errno, which says something else. Thread-safe.
+class Refusals {
+ public:
+  void Note(const Error& error) {
+    MutexLock lock(mutex_);
+    ++count_;
+    if (first_.empty()) first_ = error.message();
+  }
+  // Since it was asked last. "": none.
+  std::string Take() {
+    MutexLock lock(mutex_);
+    std::string text = std::exchange(first_, "");
+    const size_t more = std::exchange(count_, 0) - (text.empty() ? 0 : 1);
+    return more == 0 ? text : text + " (and " + std::to_string(more) + " more)";
+  }
+
+ private:
+  Mutex mutex_;
+  size_t count_ GUARDED_BY(mutex_) = 0;
+  std::string first_ GUARDED_BY(mutex_);
+};
+
 // What all commands of a supervisor share.
 struct Shared {
   std::vector<std::unique_ptr<Project>> projects;
@@ -69,6 +92,7 @@ struct Shared {
   Resolver resolver{projects};
   LiveWriters writers;
   BoundSockets sockets;
+  Refusals refusals;
 };
 
 // One call on its way.

@@ -83,7 +83,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
   const auto truncate = (flags & O_TRUNC) != 0 ? Truncate::kYes : Truncate::kNo;
   Result<Ticket> ticket = object.project->interceptor->BeginOpenForWrite(
       object.ref(), truncate, undo::WriteVisibility::kUnseen);
-  if (!ticket.ok()) return Answer::Fail(ErrnoFor(ticket.error()));
+  if (!ticket.ok()) return Refuse(call, ticket.error());
   if (!call.listener.IsWaiting(call.id)) {
     ticket->Cancel();
     return Answer::Gone();

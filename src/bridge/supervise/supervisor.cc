@@ -169,6 +169,8 @@ std::vector<undo::ObjectRef> Supervisor::LiveWriters(size_t project) {
 
 void Supervisor::ForgetWriters() { shared_->writers.Clear(); }
 
+std::string Supervisor::TakeRefusals() { return shared_->refusals.Take(); }
+
 SupervisedCommand::SupervisedCommand(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 SupervisedCommand::~SupervisedCommand() { Wait(); }

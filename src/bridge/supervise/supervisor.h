@@ -39,6 +39,8 @@ class Supervisor {
   std::vector<undo::ObjectRef> LiveWriters(size_t project);
   // No process of any command is left.
   void ForgetWriters();
+  // What undo did not let commands do since this was asked last, in words; "": nothing.
+  std::string TakeRefusals();
 
  private:
   Supervisor();
