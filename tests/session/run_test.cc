@@ -205,6 +205,11 @@ TEST_F(SandglassRun, AStepThatCannotBeClosedIsAFailureAndIsTakenBackByTheNextSta
   EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot(), any_time));
 }
 
+TEST_F(SandglassRun, StepsThatAreForgottenAreTold) {
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(Run({"touch", "new" + std::to_string(i)}).err, "") << i;
+  EXPECT_THAT(Run({"touch", "one more"}).err, HasSubstr("up to step 1, cannot be undone"));
+}
+
 TEST_F(SandglassRun, AChangeThatCouldNotBeUndoneIsRefusedAndExplained) {
   const std::string large = workspace_.Path("large");
   workspace_.WriteFile("large", "x");
