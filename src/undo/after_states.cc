@@ -1,0 +1,172 @@
+// LogCore: how steps leave objects, and what others did to them since.
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/rel_path.h"
+#include "undo/link_index.h"
+#include "undo/log_core.h"
+#include "undo/looker.h"
+#include "undo/name_trail.h"
+
+namespace sandglass::undo {
+
+Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
+  Looker looker(*place_);
+  int64_t latest = 0;
+  for (const auto& [path, expected] : view.expected().map()) {
+    if (expected.object == kNoObject) continue;
+    // If another hand was faster and this is another object now, no matter: a rollback looks at who it is before how it looks.
+    const auto stat = looker.Stat(path);
+    if (!stat) continue;
+    latest = std::max(latest, stat->ctime_ns);
+    TRY(writer.NoteAfter(expected.object, *stat));
+  }
+  TRY(NoteAnchored(writer, view));
+  TRY(NoteLostNames(writer, latest));
+  WaitForNextTick(latest);
+  return Ok();
+}
+
+// Losing one of several names moves an object's ctime; its other names may not be known here, but the anchor is.
+Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
+  if (!writer.shares_anchors()) return Ok();
+  Status status;
+  const auto note = [&](ObjectId object, AnchorId anchor) -> Status {
+    TRY_ASSIGN(int anchors, writer.files().Anchors());
+    auto stat = StatAt(anchors, AnchorName(anchor).c_str());
+    if (stat.ok() && stat->nlink > 1) TRY(writer.NoteAfter(object, *stat));
+    return Ok();
+  };
+  view.journal().ForEach<RemoveRecord, RenameRecord>([&](const Record& record, size_t) {
+    if (!status.ok()) return;
+    if (const auto* remove = std::get_if<RemoveRecord>(&record)) {
+      if (remove->kept == Kept::kAnchor && remove->nlink > 1)
+        status = note(remove->object, remove->anchor);
+    } else if (const auto* rename = std::get_if<RenameRecord>(&record)) {
+      if (rename->target_kept == Kept::kAnchor) status = note(rename->target, rename->anchor);
+    }
+  });
+  return status;
+}
+
+// The same without an anchor: only a walk finds the names that are left. In a part of the project that cannot be searched, it is taken to be
+// as it was when it lost the name.
+Status LogCore::NoteLostNames(StepWriter& writer, int64_t& latest_ctime_ns) {
+  LinkIndex links(*place_);
+  for (const auto& [object, then] : writer.LostNames()) {
+    const auto path = links.Find(object);
+    if (!path && links.complete()) continue;  // it has lost them all
+    const auto now = path ? Looker(*place_).Stat(*path) : std::nullopt;
+    const FileStat& stat = now ? *now : then;
+    latest_ctime_ns = std::max(latest_ctime_ns, stat.ctime_ns);
+    TRY(writer.NoteAfter(object, stat));
+  }
+  return Ok();
+}
+
+// Where the kernel stamps with its coarse clock, an edit right after the step could leave the same time stamp as the step's own
+// last change. Waiting for the next tick (4 to 10 ms, and only if something changed within this one) makes the stamp tell them apart.
+void LogCore::WaitForNextTick(int64_t latest_ctime_ns) const {
+  if (place_->abilities.fine_timestamps) return;
+  for (int i = 0; i < 100; ++i) {
+    if (StampingNow() > latest_ctime_ns) return;
+    ::usleep(500);
+  }
+}
+
+// Each record is looked at once: an end of the step that failed and was taken back leaves other signatures behind, and they are ours.
+Status LogCore::NoticeEditsOf(StepWriter& writer, const StepView& view) {
+  TRY(NoticeEdits(view, writer.noticed_records()));
+  writer.NoteNoticed(view.journal().size());
+  return Ok();
+}
+
+Status LogCore::NoticeEdits(const StepView& view, size_t first_record) {
+  if (steps_.empty()) return Ok();
+  std::vector<Edit> edits;
+  std::optional<EarlierNames> names;  // most steps need none
+  view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t index) {
+    if (index < first_record || r.meta.ctime_ns == Metadata::kSeenBefore) return;
+    const auto signature = objects_.Find(r.object);
+    const FileStat before{.mode = r.meta.mode,
+                          .uid = r.meta.uid,
+                          .gid = r.meta.gid,
+                          .size = r.meta.size,
+                          .mtime_ns = r.meta.mtime_ns,
+                          .ctime_ns = r.meta.ctime_ns};
+    if (!signature || signature->Matches(before)) return;
+    if (!names) names.emplace(view);
+    edits.push_back({r.object, names->Before(index, std::string(r.path))});
+  });
+  return PlaceBarriers(std::move(edits));
+}
+
+// Which objects a step left behind with a signature, by today's identities.
+static std::unordered_set<ObjectId> LeftBehind(const StepView& view, const ObjectsTable& objects) {
+  std::unordered_set<ObjectId> left;
+  view.journal().ForEachOf<AfterRecord>(
+      [&](const AfterRecord& after, size_t) { left.insert(objects.Current(after.object)); });
+  return left;
+}
+
+// An edit belongs behind the step that left the object last, by the name that it had there: steps since then have nothing to
+// do with it. Where no step is left that did, none can lose the edit, and only the observer is told.
+Status LogCore::PlaceBarriers(std::vector<Edit> edits) {
+  std::vector<std::string> paths;
+  for (size_t index = steps_.size(); index-- > 0 && !edits.empty();) {
+    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), steps_[index].folder.c_str()));
+    auto view = StepView::Open(dir.get());
+    if (!view.ok()) break;  // damaged: it cannot be taken back anyway, nor can the ones before it
+    const std::unordered_set<ObjectId> left = LeftBehind(*view, objects_);
+    const NameTrail trail(*view);
+    std::erase_if(edits, [&](Edit& edit) {
+      auto older = trail.Back(edit.path);
+      const bool here = !older || left.contains(edit.object);
+      if (here)
+        paths.push_back(std::move(edit.path));
+      else
+        edit.path = std::move(*older);
+      return here;
+    });
+    if (!paths.empty()) TRY(AddBarrier(steps_[index].header.id, std::move(paths)));
+    paths.clear();
+  }
+  if (edits.empty()) return Ok();
+  for (Edit& edit : edits) paths.push_back(std::move(edit.path));
+  const Barrier told = NewBarrier(StepId{0}, std::move(paths));
+  QueueEvent([this, told] { observer_->OnExternalModification(told); });
+  return Ok();
+}
+
+Barrier LogCore::NewBarrier(StepId after, std::vector<std::string> paths) const {
+  return {.after = after,
+          .at = Now(),
+          .redo_depth = static_cast<uint32_t>(redo_.size()),
+          .paths = std::move(paths)};
+}
+
+Status LogCore::AddBarrier(StepId after, std::vector<std::string> paths) {
+  const Barrier barrier = NewBarrier(after, std::move(paths));
+  if (options_.external == ExternalPolicy::kBarrier && !(steps_.empty() && redo_.empty())) {
+    barriers_.push_back(barrier);
+    if (Status saved = SaveBarriers(); !saved.ok()) {
+      barriers_.pop_back();  // whoever tries again finds the edit again
+      return saved;
+    }
+  }
+  QueueEvent([this, barrier] { observer_->OnExternalModification(barrier); });
+  return Ok();
+}
+
+Status LogCore::NoteExternalModification(std::span<const std::string> paths) {
+  std::vector<std::string> normal;
+  for (const std::string& path : paths) {
+    TRY_ASSIGN(std::string relative, NormalizeRelPath(path));
+    normal.push_back(std::move(relative));
+  }
+  LifecycleLock lock(*this);
+  return AddBarrier(steps_.empty() ? StepId{0} : steps_.back().header.id, std::move(normal));
+}
+
+}  // namespace sandglass::undo
