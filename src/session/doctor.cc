@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
-#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -31,6 +30,7 @@
 #include "session/probe.h"
 #include "session/session.h"
 #include "undo/undo_log.h"
+#include "world/local/child/write_places.h"
 #include "world/local/limits.h"
 #include "world/local/local_world.h"
 
@@ -77,10 +77,7 @@ Finding ExamineSupervision() {
 
 Finding ExamineSecondLock() {
   constexpr const char* kName = "second_lock";
-  constexpr long kKnowsTruncate = 3;
-  const long version =
-      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  if (version >= kKnowsTruncate)
+  if (world::CanLockAllWriting())
     return {kName, Verdict::kProtects, "Landlock guards files that commands have open", ""};
   return {kName, Verdict::kAbsent,
           "without Landlock of Linux 6.2 a command that races its own descriptors can change files "

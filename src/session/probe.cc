@@ -96,8 +96,8 @@ bool MakesNamespaces(const ProbeTargets&) {
 
 bool Mounts(const ProbeTargets&) {
   return WorksInChild([] {
-    const bool own = ::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    (void)own;  // without one of its own the mount must fail too
+    // With mounts of its own where it can have them; where not, the host's must be out of reach too.
+    if (::unshare(CLONE_NEWNS) != 0) (void)::unshare(CLONE_NEWUSER | CLONE_NEWNS);
     return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   });
 }
@@ -106,9 +106,8 @@ bool Mounts(const ProbeTargets&) {
 bool TracesItsGuards(const ProbeTargets&) {
   const pid_t guards[] = {1, ::getppid()};
   return WorksInChild([&] {
-    return std::ranges::any_of(guards, [](pid_t guard) {
-      return ::ptrace(PTRACE_SEIZE, guard, nullptr, nullptr) == 0;
-    });
+    return std::ranges::any_of(
+        guards, [](pid_t guard) { return ::ptrace(PTRACE_SEIZE, guard, nullptr, nullptr) == 0; });
   });
 }
 

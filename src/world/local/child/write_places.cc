@@ -47,11 +47,16 @@ int Allow(int ruleset, const MountEntry& entry, uint64_t writing) {
   return added == 0 ? 0 : errno;
 }
 
+long LandlockVersion() {
+  return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+}
+
 }  // namespace
 
+bool CanLockAllWriting() { return LandlockVersion() >= kKnowsTruncate; }
+
 int AllowWritingOnlyInOwnPlaces(const ChildPlan& plan) {
-  const long version =
-      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  const long version = LandlockVersion();
   if (version < kKnowsRefer) return 0;
   const uint64_t writing = Writing(version);
   landlock_ruleset_attr handled{};

@@ -10,6 +10,9 @@
 
 namespace sandglass::world {
 
+// Does the kernel's Landlock know of opening and of cutting files?
+bool CanLockAllWriting();
+
 // For this process and all that it starts, for good; no_new_privs must be set. 0 or an errno; 0 also where the kernel has no
 // Landlock, or one from before 5.19: then the read-only mount is the only lock. Before 6.2 it does not know of cutting files.
 int AllowWritingOnlyInOwnPlaces(const ChildPlan& plan);
