@@ -34,7 +34,9 @@ ModelRun::ModelRun(const test::TempWorkspace& workspace, Counts& counts, const S
 StoreElsewhere::StoreElsewhere(const Sequence& sequence) {
   constexpr uint32_t kOneOf = 8;
   std::string pattern = "/dev/shm/sandglass-model-XXXXXX";
-  if (sequence.salt % kOneOf == kOneOf - 1 && ::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  if (sequence.salt % kOneOf != kOneOf - 1) return;
+  CHECK(::mkdtemp(pattern.data()) != nullptr);
+  path_ = pattern;
 }
 
 StoreElsewhere::~StoreElsewhere() {
