@@ -49,16 +49,6 @@ std::string Summary(const session::CommandReport& report) {
   return fmt::format("step {}: {}; `sandglass undo` takes it back", report.step.value, text);
 }
 
-// Undo keeps so much and so many steps at most: what is gone for good should not be missed by surprise.
-void TellEvicted(const session::CommandReport& report, const Console& console) {
-  for (const session::ProjectStep& step : report.projects) {
-    if (step.evicted.empty()) continue;
-    console.Note(fmt::format(
-        "{} of the oldest steps, up to step {}, cannot be undone any more: the store is full",
-        step.evicted.size(), step.evicted.back().value));
-  }
-}
-
 Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(const session::SessionOptions options, SessionFor(arguments));
   TRY_ASSIGN(const session::CommandSpec command,
@@ -69,7 +59,6 @@ Status Run(const Arguments& arguments, Console& console) {
   TellRecovery(*session, console);
   TRY_ASSIGN(const session::CommandReport report, session->Run(command, host));
   for (const std::string& warning : report.warnings) console.Note(warning);
-  TellEvicted(report, console);
   const control::Outcome& outcome = report.outcome;
   if (!outcome.error.empty()) console.Note(outcome.error);
   if (outcome.ending == control::Ending::kTimedOut)

@@ -47,6 +47,11 @@ class Words : public session::ShellWords {
       if (arguments->Has(option.name))
         return Failure(Error(Code::kInvalid, fmt::format("--{} is for use outside", option.name)));
     }
+    // Inside, nobody can tell the person at the keyboard from a program that writes to the same channel.
+    if (arguments->Has(kForceOption.name))
+      return Failure(Error(Code::kDenied,
+                           "what others edited is overwritten from outside only: use `sandglass "
+                           "undo --force` or `redo --force` in another terminal"));
     session::RewindRequest request{
         .kind = words.front() == "undo" ? session::RewindKind::kUndo : session::RewindKind::kRedo,
         .count = arguments->Count(0, 1)};
@@ -117,7 +122,8 @@ constinit const Command kShellCommand{
         "are the shell's own as usual; each command line that changes the project is a step of its "
         "own. It reads ~/.bashrc of the world's home.\n\n"
         "Inside, undo [N] and redo [N] take lines back and do them again, with the options of the "
-        "commands of that name, and steps lists them. What background jobs write between two "
+        "commands of that name but --force, and steps lists them. What background jobs write "
+        "between two "
         "lines is ambient. The exit code is the shell's.",
     .options = kOptions,
     .operands = {},

@@ -83,9 +83,8 @@ Status CommandRun::Do(const control::StepChange& change) {
 
 Status CommandRun::CloseSteps() {
   closed_ = true;
-  if (const std::string refused = parts_.supervisor->TakeRefusals(); !refused.empty())
-    Warn(fmt::format("a change was refused: {}", refused));
   TRY_ASSIGN(report_.projects, keeper_.Close());
+  for (std::string& notice : parts_.TakeNotices()) Warn(std::move(notice));
   return Ok();
 }
 

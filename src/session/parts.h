@@ -11,6 +11,7 @@
 #include "control/command_tracker.h"
 #include "control/line_reader.h"
 #include "control/writer_queue.h"
+#include "session/notices.h"
 #include "session/request_server.h"
 #include "session/session.h"
 #include "world/local/local_world.h"
@@ -33,6 +34,7 @@ struct SupervisedProcesses {
 
 struct Session::Parts {
   SteadyClock clock;
+  Notices notices;
   std::vector<ProjectLog> logs;
   std::unique_ptr<RequestServer> server;
   std::unique_ptr<bridge::Supervisor> supervisor;
@@ -42,6 +44,14 @@ struct Session::Parts {
   control::CommandTracker tracker{clock, {}};
   control::LineReader lines;
   control::WriterQueue queue;
+
+  // What the people should know of the step that has just ended.
+  std::vector<std::string> TakeNotices() {
+    std::vector<std::string> texts = notices.Take();
+    if (std::string refused = supervisor->TakeRefusals(); !refused.empty())
+      texts.push_back("a change was refused: " + refused);
+    return texts;
+  }
 };
 
 }  // namespace sandglass::session

@@ -20,11 +20,13 @@ Status CheckProjects(const std::vector<SessionProject>& projects) {
   return Ok();
 }
 
-Result<std::vector<ProjectLog>> OpenLogs(const SessionOptions& options) {
+Result<std::vector<ProjectLog>> OpenLogs(const SessionOptions& options, Notices& notices) {
+  undo::UndoOptions undo = options.undo;
+  undo.observer = &notices;
   std::vector<ProjectLog> logs;
   for (const SessionProject& project : options.projects) {
     if (project.access == world::Access::kReadOnly) continue;
-    TRY_ASSIGN(auto log, undo::UndoLog::Open(project.paths, options.undo));
+    TRY_ASSIGN(auto log, undo::UndoLog::Open(project.paths, undo));
     logs.push_back({.path = project.paths.project, .log = std::move(log)});
   }
   return logs;
@@ -75,7 +77,7 @@ Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
   TRY(CheckProjects(options.projects));
   auto parts = std::make_unique<Parts>();
-  TRY_ASSIGN(parts->logs, OpenLogs(options));
+  TRY_ASSIGN(parts->logs, OpenLogs(options, parts->notices));
   TRY_ASSIGN(parts->server, RequestServer::Open(StoresOf(options), parts->clock));
   TRY_ASSIGN(parts->supervisor, MakeSupervisor(parts->logs));
   WatchLiveWriters(*parts);

@@ -52,7 +52,6 @@ struct CommandSpec {
 struct ProjectStep {
   std::string project;
   std::vector<undo::Change> changes;
-  std::vector<StepId> evicted;
 };
 
 struct CommandReport {

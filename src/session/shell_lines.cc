@@ -1,5 +1,7 @@
 #include "session/shell_lines.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace sandglass::session {
@@ -27,7 +29,10 @@ Status ShellLines::On(const std::string& tag, const LineBegins& begins) {
 
 Status ShellLines::On(const std::string& tag, const LineEnded&) {
   TRY(keeper_.Close());
-  channel_.Send(tag, {});
+  ShellReply reply;
+  for (const std::string& notice : parts_.TakeNotices())
+    reply.text += fmt::format("sandglass: {}\n", notice);
+  channel_.Send(tag, reply);
   return Ok();
 }
 

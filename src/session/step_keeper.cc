@@ -39,8 +39,8 @@ Result<std::vector<ProjectStep>> StepKeeper::Close() {
 
 Result<ProjectStep> StepKeeper::CloseIn(size_t project) {
   undo::UndoLog& log = *parts_.logs[project].log;
-  ProjectStep step{.project = parts_.logs[project].path, .changes = {}, .evicted = {}};
-  TRY_ASSIGN(step.evicted, log.CloseStep());
+  ProjectStep step{.project = parts_.logs[project].path, .changes = {}};
+  TRY(log.CloseStep());
   auto changes = log.Changes(id_);
   if (changes.ok()) step.changes = std::move(*changes);
   // Without a change it may have left no trace.

@@ -211,11 +211,7 @@ TEST_F(SandglassRun, StepsThatAreForgottenAreTold) {
 }
 
 TEST_F(SandglassRun, AChangeThatCouldNotBeUndoneIsRefusedAndExplained) {
-  const std::string large = workspace_.Path("large");
-  workspace_.WriteFile("large", "x");
-  MustCall(::truncate(large.c_str(), 300 << 20), "truncate");
-  const Fd file(MustCall(::open(large.c_str(), O_WRONLY | O_CLOEXEC), "open"));
-  MustCall(::fallocate(file.get(), 0, 0, 300 << 20), "fallocate");
+  MakeTooLargeToCopy("large");
   const Ended ran = Shell("echo more >>large");
   EXPECT_NE(ran.exit_code, 0);
   EXPECT_THAT(ran.err, HasSubstr("a change was refused"));

@@ -96,6 +96,14 @@ class SandglassFixture : public ::testing::Test {
     const Bytes bytes = Must(ReadFully(file.get(), 64 << 20));
     return std::string(AsText(bytes));
   }
+  // Undo could keep its content only by more copying than a step may do.
+  void MakeTooLargeToCopy(const std::string& rel) {
+    constexpr off_t kBytes = off_t{300} << 20;
+    workspace_.WriteFile(rel, "x");
+    const Fd file(
+        MustCall(::open(workspace_.Path(rel).c_str(), O_WRONLY | O_CLOEXEC), "open " + rel));
+    MustCall(::fallocate(file.get(), 0, 0, kBytes), "fallocate");
+  }
   void WaitUntilExists(const std::string& rel) {
     for (int i = 0; i < 1000 && !workspace_.Exists(rel); ++i) ::usleep(10'000);
     ASSERT_TRUE(workspace_.Exists(rel)) << rel;

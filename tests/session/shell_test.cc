@@ -130,6 +130,25 @@ TEST_F(SandglassShell, UndoAndRedoInsideAndTheShellGoesOn) {
   EXPECT_EQ(Leave(), 0);
 }
 
+// A program inside could write to the channel as well as the person at the keyboard.
+TEST_F(SandglassShell, WhatAPersonEditedIsNotOverwrittenFromInside) {
+  StartShell();
+  Type("echo new >keep.txt");
+  workspace_.WriteFile("keep.txt", "a person's\n");
+  EXPECT_THAT(Type("undo --force; echo status $?"), HasSubstr("status 1"));
+  EXPECT_EQ(workspace_.ReadFile("keep.txt"), "a person's\n");
+  EXPECT_EQ(Sandglass({"undo", "--force"}).exit_code, 0);
+  EXPECT_EQ(workspace_.ReadFile("keep.txt"), "kept\n");
+  EXPECT_EQ(Leave(), 0);
+}
+
+TEST_F(SandglassShell, ARefusedChangeIsExplainedAtThePrompt) {
+  MakeTooLargeToCopy("large");
+  StartShell();
+  EXPECT_THAT(Type("echo more >>large"), HasSubstr("a change was refused"));
+  EXPECT_EQ(Leave(), 1) << "the last line failed";
+}
+
 TEST_F(SandglassShell, AnotherTerminalCanUndoWhileItWaits) {
   const TreeSnapshot before = workspace_.Snapshot();
   StartShell();

@@ -1,0 +1,27 @@
+// Notices: what undo did by itself, or did not let commands do, in words for whoever runs them. Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_annotations.h"
+#include "undo/types.h"
+
+namespace sandglass::session {
+
+class Notices : public undo::UndoObserver {
+ public:
+  void OnEvicted(const std::vector<StepId>& steps) override EXCLUDES(mutex_);
+  void OnUnprotected(StepId step, std::string_view why) override EXCLUDES(mutex_);
+  // Since they were taken last.
+  std::vector<std::string> Take() EXCLUDES(mutex_);
+
+ private:
+  void Add(std::string text) EXCLUDES(mutex_);
+
+  Mutex mutex_;
+  std::vector<std::string> texts_ GUARDED_BY(mutex_);
+};
+
+}  // namespace sandglass::session
