@@ -206,6 +206,9 @@ Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& n
     return Error::FromErrno(err, fmt::format("set {} aside", JoinPath(at.dir, at.name)));
   const std::string from_path = JoinPath(at.dir, at.name), to_path = JoinPath(at.dir, *beside);
   if (occupant.stat.IsDirectory()) notes_.MoveBelow(from_path, to_path);
+  // A step that is still there may know it as it was; the new name changed its time. What was edited since stays so.
+  const auto known = in_.objects.Find(occupant.id);
+  if (known && known->Matches(occupant.stat)) notes_[to_path].object = occupant.id;
   report_.kept.push_back(to_path);
   return Ok();
 }

@@ -460,6 +460,20 @@ TEST_F(UndoConflict, ForceUndoesAnExchangeAlsoWhereAPersonReplacedAnOldOne) {
   EXPECT_EQ(Content("small.txt.kept-1"), "person");
 }
 
+// The name beside changed the time of what was set aside. That is no person's edit.
+TEST_F(UndoConflict, WhatForceSetAsideIsAsTheStepsKnowIt) {
+  workspace().WriteFile("src/large", std::string(300 << 10, 'x'));  // kept by moving it to the store
+  InStep([&] { EXPECT_OK(ops().Overwrite("src/large", "step")); });
+  ReplaceFile("src/large", "person");
+  InStep([&] { EXPECT_OK(ops().Chmod("src/large", 0600)); });
+  RollBack(2, Force::kYes);
+  EXPECT_EQ(Content("src/large.kept-1"), "person");
+  const StepId moved = InStep([&] { EXPECT_OK(ops().Rename("src", "lib")); });
+  const std::string gone[] = {"lib"};
+  EXPECT_OK(log().Restore(moved, gone));
+  EXPECT_FALSE(workspace().Exists("lib"));
+}
+
 TEST_F(UndoConflict, ForceOnACreatedFileThatWasEditedIsRedoable) {
   InStep([&] { EXPECT_OK(ops().WriteNew("new.txt", "step")); });
   workspace().WriteFile("new.txt", "person");
