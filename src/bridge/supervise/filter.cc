@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "bridge/supervise/syscall_table.h"
-
 namespace sandglass::bridge {
 namespace {
 
@@ -108,6 +106,18 @@ std::vector<sock_filter> BuildFilter() {
   program.Jump(BPF_JGE, kX32Bit, 0, 1);
   program.Return(SECCOMP_RET_ERRNO | ENOSYS);
   program.Table(SyscallTable(Interface::kAmd64));
+  return program.Take();
+}
+
+std::vector<sock_filter> BuildRefusals(std::span<const SyscallRule> rules) {
+  Program program;
+  program.Load(offsetof(seccomp_data, arch));
+  program.Jump(BPF_JEQ, AUDIT_ARCH_X86_64, 1, 0);
+  program.Return(SECCOMP_RET_KILL_PROCESS);
+  program.Load(offsetof(seccomp_data, nr));
+  program.Jump(BPF_JGE, kX32Bit, 0, 1);
+  program.Return(SECCOMP_RET_KILL_PROCESS);
+  program.Table(rules);
   return program.Take();
 }
 
