@@ -36,8 +36,8 @@ session::ShellReply Failure(const Error& error) {
 class Words : public session::ShellWords {
  public:
   std::variant<session::RewindRequest, session::ShellReply> Understand(
-      const std::vector<std::string>& words, const undo::UndoLog& log) const override {
-    if (words.front() == "steps") return Steps(log);
+      const std::vector<std::string>& words, const undo::UndoPaths& paths) const override {
+    if (words.front() == "steps") return Steps(paths);
     const Command* command = FindCommand(words.front());
     const std::vector<std::string_view> rest(words.begin() + 1, words.end());
     const auto arguments = Arguments::Parse(*command, rest);
@@ -66,8 +66,10 @@ class Words : public session::ShellWords {
   }
 
  private:
-  static session::ShellReply Steps(const undo::UndoLog& log) {
-    const auto history = log.History();
+  static session::ShellReply Steps(const undo::UndoPaths& paths) {
+    const auto reader = undo::StoreReader::Open(paths);
+    if (!reader.ok()) return Failure(reader.error());
+    const auto history = reader->History();
     if (!history.ok()) return Failure(history.error());
     return {0, history->empty() ? "the history is empty\n" : HistoryText(*history)};
   }

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "cli/reports.h"
+#include "session/open_log.h"
 
 namespace sandglass::cli {
 namespace {
@@ -77,7 +78,7 @@ Result<undo::StoreReader> OpenReader(const Arguments& arguments) {
 
 Result<std::unique_ptr<undo::UndoLog>> OpenLog(const undo::UndoPaths& paths,
                                                const Console& console) {
-  TRY_ASSIGN(auto log, undo::UndoLog::Open(paths));
+  TRY_ASSIGN(auto log, session::OpenLogSoon(paths, {}));
   const std::string recovered = RecoveryText(log->recovery());
   if (!recovered.empty()) console.Note(recovered.substr(0, recovered.size() - 1));
   return log;

@@ -19,12 +19,17 @@ using control::Stream;
 constexpr size_t kReadBytes = size_t{64} << 10;
 constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
 
+bool HungUp(int fd) {
+  pollfd end{fd, 0, 0};
+  return ::poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
+}
+
 }  // namespace
 
 Result<CommandReport> CommandRun::Run() {
   if (spec_.shell != nullptr) TRY(OpenShellChannel());
   TRY_ASSIGN(const auto raw, streams_.BecomeRaw());
-  report_.step = keeper_.NextId();
+  TRY_ASSIGN(report_.step, keeper_.NextId());
   TRY(parts_.tracker.Start(ExecFor()));
   Status status = Act();
   while (status.ok() && !Finished()) status = Turn();
@@ -35,8 +40,9 @@ Result<CommandReport> CommandRun::Run() {
 // What the command did until now is on record and stays undoable; nothing may add to it unseen.
 Error CommandRun::GiveUp(const Error& why) {
   parts_.world->Kill();
-  parts_.processes.clear();                   // waits for their end
-  (void)parts_.tracker.GiveUp(report_.step);  // it may not know the command, or no longer
+  for (const SupervisedProcesses& processes : std::exchange(parts_.processes, {}))
+    (void)parts_.bridge->Forget(processes.command);  // waits for their end
+  (void)parts_.tracker.GiveUp(report_.step);         // it may not know the command, or no longer
   Status closed = closed_ ? Ok() : CloseSteps();
   if (closed.ok()) return why;
   return why.WithContext(
@@ -44,7 +50,7 @@ Error CommandRun::GiveUp(const Error& why) {
 }
 
 Status CommandRun::OpenShellChannel() {
-  if (parts_.logs.empty())
+  if (parts_.writable.empty())
     return Error(Code::kInvalid, "a shell needs a project that it may change");
   TRY_ASSIGN(ShellChannel channel, ShellChannel::Open());
   shell_.emplace(parts_, keeper_, rewinds_, *spec_.shell, std::move(channel));
@@ -83,8 +89,9 @@ Status CommandRun::Do(const control::StepChange& change) {
 
 Status CommandRun::CloseSteps() {
   closed_ = true;
-  TRY_ASSIGN(report_.projects, keeper_.Close());
-  for (std::string& notice : parts_.TakeNotices()) Warn(std::move(notice));
+  TRY_ASSIGN(std::vector<std::string> notices, keeper_.Close());
+  for (std::string& notice : notices) Warn(std::move(notice));
+  TRY_ASSIGN(report_.projects, keeper_.Changes());
   return Ok();
 }
 
@@ -165,7 +172,8 @@ std::vector<pollfd> CommandRun::Watched() const {
     fds.push_back({waits ? streams_.OutputFd(stream) : -1, POLLOUT, 0});
   }
   for (const SupervisedProcesses& processes : parts_.processes)
-    fds.push_back({processes.end.get(), 0, 0});
+    fds.push_back({processes.listener.get(), 0, 0});
+  fds.push_back({parts_.bridge->fd(), 0, 0});
   parts_.server->AddTo(fds);
   if (shell_) shell_->channel().AddTo(fds);
   return fds;
@@ -191,7 +199,8 @@ Status CommandRun::Turn() {
   if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) ReadChannel();
   if (fds[3].revents != 0 || !input_.empty()) TakeInput();
   for (Stream stream : kStreams) TRY(WriteOutput(stream));
-  NoticeEndedProcesses();
+  if (HungUp(parts_.bridge->fd())) return parts_.bridge->Death();
+  TRY(NoticeEndedProcesses());
   parts_.tracker.Tick();
   TRY(Act());
   TRY(TakeRequests());
@@ -234,11 +243,8 @@ Status CommandRun::TakeListeners() {
       }
       return Ok();
     }
-    Fd end(::fcntl(received->listener.get(), F_DUPFD_CLOEXEC, 0));
-    if (!end.valid()) return Error::FromErrno(errno, "watch a command's end");
-    TRY_ASSIGN(auto bridge, parts_.supervisor->Supervise(std::move(received->listener),
-                                                         parts_.world->init_pid()));
-    parts_.processes.push_back({received->command, std::move(end), std::move(bridge)});
+    TRY(parts_.bridge->Supervise(received->command, received->listener, parts_.world->init_pid()));
+    parts_.processes.push_back({received->command, std::move(received->listener)});
     parts_.tracker.SetProcesses(received->command, control::Processes::kAlive);
     TRY(Release(received->command));
   }
@@ -253,13 +259,18 @@ Status CommandRun::Release(StepId command) {
   return Ok();
 }
 
-void CommandRun::NoticeEndedProcesses() {
-  std::erase_if(parts_.processes, [this](const SupervisedProcesses& processes) {
-    pollfd end{processes.end.get(), 0, 0};
-    if (::poll(&end, 1, 0) <= 0 || (end.revents & POLLHUP) == 0) return false;
-    parts_.tracker.SetProcesses(processes.command, control::Processes::kGone);
+Status CommandRun::NoticeEndedProcesses() {
+  std::vector<StepId> ended;
+  std::erase_if(parts_.processes, [&](const SupervisedProcesses& processes) {
+    if (!HungUp(processes.listener.get())) return false;
+    ended.push_back(processes.command);
     return true;
   });
+  for (const StepId command : ended) {
+    TRY(parts_.bridge->Forget(command));
+    parts_.tracker.SetProcesses(command, control::Processes::kGone);
+  }
+  return Ok();
 }
 
 void CommandRun::TakeInput() {

@@ -1,5 +1,5 @@
 // CommandRun: one command from its step's begin to its step's end. The loop that carries bytes between the host's streams and the
-// world, hands listeners to the supervisor, and does what the tracker says. One thread.
+// world, hands listeners to the bridge, and does what the tracker says. One thread.
 #pragma once
 
 #include <poll.h>
@@ -55,7 +55,7 @@ class CommandRun {
   void WriteChannel();
   Status TakeListeners();
   Status Release(StepId command);
-  void NoticeEndedProcesses();
+  Status NoticeEndedProcesses();
   void TakeInput();
   void TakeSignals();
   Status WriteOutput(control::Stream stream);

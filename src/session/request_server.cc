@@ -183,6 +183,18 @@ void RequestServer::Flush() {
 
 namespace {
 
+// kNotFound: nobody listens.
+Result<Fd> Connect(const std::string& store) {
+  TRY_ASSIGN(const Fd folder, OpenStore(store));
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return Error::FromErrno(errno, "socket");
+  const sockaddr_un address = AddressIn(folder);
+  if (::connect(socket.get(), AsAddress(address), sizeof(address)) == 0) return socket;
+  const bool nobody = errno == ENOENT || errno == ECONNREFUSED;
+  return nobody ? Error(Code::kNotFound, "no session listens there")
+                : Error::FromErrno(errno, "reach the session");
+}
+
 // Nothing: the other end is gone before its line was whole, or it sends too much.
 std::optional<std::string> ReadLine(const Fd& socket) {
   std::string line, buffer(kReadBytes, '\0');
@@ -198,16 +210,13 @@ std::optional<std::string> ReadLine(const Fd& socket) {
 
 }  // namespace
 
+bool SessionListens(const std::string& store) {
+  const auto socket = Connect(store);
+  return socket.ok() || socket.error().code() != Code::kNotFound;
+}
+
 Result<RewindAnswer> AskSession(const std::string& store, const RewindRequest& request) {
-  TRY_ASSIGN(const Fd folder, OpenStore(store));
-  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return Error::FromErrno(errno, "socket");
-  const sockaddr_un address = AddressIn(folder);
-  if (::connect(socket.get(), AsAddress(address), sizeof(address)) != 0) {
-    const bool nobody = errno == ENOENT || errno == ECONNREFUSED;
-    return nobody ? Error(Code::kNotFound, "no session listens there")
-                  : Error::FromErrno(errno, "reach the session");
-  }
+  TRY_ASSIGN(const Fd socket, Connect(store));
   const Error ended(
       Code::kCancelled,
       "the session ended before it answered; `sandglass history` tells what was done");

@@ -74,6 +74,9 @@ class RequestServer {
   ConnectionId next_ = 1;
 };
 
+// Also true where that cannot be told.
+bool SessionListens(const std::string& store);
+
 // Has the session that owns this store do it. Blocks. kNotFound: nobody listens there. kCancelled: the session ended before it
 // answered. kDenied: it belongs to somebody else.
 Result<RewindAnswer> AskSession(const std::string& store, const RewindRequest& request);

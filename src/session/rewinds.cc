@@ -61,11 +61,7 @@ void Rewinds::Work() {
 }
 
 RewindAnswer Rewinds::Do(const RewindRequest& request) {
-  const auto project = std::ranges::find(parts_.logs, request.project, &ProjectLog::path);
-  if (project == parts_.logs.end())
-    return Refused(
-        Error(Code::kNotFound, fmt::format("this session may not change {}", request.project)));
-  RewindAnswer answer = Perform(*project->log, request);
+  RewindAnswer answer = parts_.bridge->Rewind(request);
   if (!answer.error) return answer;
   return WithProcesses(std::move(answer), runner_.Processes());
 }

@@ -20,30 +20,18 @@ Status CheckProjects(const std::vector<SessionProject>& projects) {
   return Ok();
 }
 
-Result<std::vector<ProjectLog>> OpenLogs(const SessionOptions& options, Notices& notices) {
-  undo::UndoOptions undo = options.undo;
-  undo.observer = &notices;
-  std::vector<ProjectLog> logs;
+std::vector<undo::UndoPaths> WritableOf(const SessionOptions& options) {
+  std::vector<undo::UndoPaths> writable;
   for (const SessionProject& project : options.projects) {
-    if (project.access == world::Access::kReadOnly) continue;
-    TRY_ASSIGN(auto log, undo::UndoLog::Open(project.paths, undo));
-    logs.push_back({.path = project.paths.project, .log = std::move(log)});
+    if (project.access == world::Access::kReadWrite) writable.push_back(project.paths);
   }
-  return logs;
+  return writable;
 }
 
-std::vector<std::string> StoresOf(const SessionOptions& options) {
+std::vector<std::string> StoresOf(const std::vector<undo::UndoPaths>& projects) {
   std::vector<std::string> stores;
-  for (const SessionProject& project : options.projects) {
-    if (project.access == world::Access::kReadWrite) stores.push_back(project.paths.store);
-  }
+  for (const undo::UndoPaths& project : projects) stores.push_back(project.store);
   return stores;
-}
-
-Result<std::unique_ptr<bridge::Supervisor>> MakeSupervisor(std::vector<ProjectLog>& logs) {
-  std::vector<bridge::ProjectSpec> specs;
-  for (ProjectLog& project : logs) specs.push_back({project.path, &project.log->interceptor()});
-  return bridge::Supervisor::Create(specs);
 }
 
 world::LocalWorldSpec WorldFor(const SessionOptions& options) {
@@ -65,41 +53,26 @@ world::LocalWorldSpec WorldFor(const SessionOptions& options) {
 
 }  // namespace
 
-void Session::WatchLiveWriters(Parts& parts) {
-  for (size_t i = 0; i < parts.logs.size(); ++i) {
-    parts.logs[i].log->SetLiveWriterSource(
-        [supervisor = parts.supervisor.get(), i] { return supervisor->LiveWriters(i); });
-  }
-}
-
 Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
   TRY(CheckProjects(options.projects));
   auto parts = std::make_unique<Parts>();
-  TRY_ASSIGN(parts->logs, OpenLogs(options, parts->notices));
-  TRY_ASSIGN(parts->server, RequestServer::Open(StoresOf(options), parts->clock));
-  TRY_ASSIGN(parts->supervisor, MakeSupervisor(parts->logs));
-  WatchLiveWriters(*parts);
+  parts->writable = WritableOf(options);
+  TRY_ASSIGN(parts->bridge, BridgeProcess::Start(parts->writable, options.undo));
+  TRY_ASSIGN(parts->server, RequestServer::Open(StoresOf(parts->writable), parts->clock));
   TRY_ASSIGN(parts->world, world::LocalWorld::Start(WorldFor(options)));
   return std::unique_ptr<Session>(new Session(std::move(parts)));
 }
 
-Session::~Session() {
-  parts_->world.reset();
-  parts_->processes.clear();
-  // Left open, the next open of the log closes it.
-  for (ProjectLog& project : parts_->logs) (void)project.log->CloseAmbientStep();
-}
+Session::~Session() = default;
 
 Result<CommandReport> Session::Run(const CommandSpec& spec, HostStreams& streams) {
   return CommandRun(*parts_, streams, spec).Run();
 }
 
-std::vector<undo::RecoveryReport> Session::recoveries() const {
-  std::vector<undo::RecoveryReport> reports;
-  for (const ProjectLog& project : parts_->logs) reports.push_back(project.log->recovery());
-  return reports;
+const std::vector<undo::RecoveryReport>& Session::recoveries() const {
+  return parts_->bridge->recoveries();
 }
 
 std::vector<std::string> Session::notes() const { return parts_->world->notes(); }

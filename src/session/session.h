@@ -3,7 +3,7 @@
 //
 // The step is open before the command is sent. It closes when the command and everything that it started are gone, or a short while
 // after the command itself ended: see control/step_boundaries.h. What daemons of earlier commands write later is ambient.
-// The session ends with everything inside its world. One thread at a time; the supervisor has threads of its own.
+// The session ends with everything inside its world. One thread; the caller has no other one when the session starts.
 #pragma once
 
 #include <chrono>
@@ -63,7 +63,7 @@ struct CommandReport {
 
 class Session {
  public:
-  // Recovers the projects, then builds the world. Whatever protection cannot be set up is an error, and nothing runs.
+  // Starts the bridge process, which recovers the projects, then builds the world. Whatever protection cannot be set up is an error, and nothing runs.
   static Result<std::unique_ptr<Session>> Start(const SessionOptions& options);
   ~Session();
   struct Parts;  // for the files of this module: parts.h
@@ -74,13 +74,11 @@ class Session {
   Result<CommandReport> Run(const CommandSpec& spec, HostStreams& streams);
 
   // Of each project that is written to, what recovery found.
-  std::vector<undo::RecoveryReport> recoveries() const;
+  const std::vector<undo::RecoveryReport>& recoveries() const;
   // By which means limits are enforced.
   std::vector<std::string> notes() const;
 
  private:
-  // What processes of the world still have open for writing when a step closes, and write unseen.
-  static void WatchLiveWriters(Parts& parts);
   explicit Session(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };

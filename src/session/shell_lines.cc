@@ -20,31 +20,33 @@ Status ShellLines::Work() {
 }
 
 Status ShellLines::On(const std::string& tag, const LineBegins& begins) {
-  TRY(keeper_.Close());
+  TRY_ASSIGN(notices_, keeper_.Close());  // that of a line whose end was not told
+  TRY_ASSIGN(const StepId id, keeper_.NextId());
   const std::string& label = begins.line.empty() ? kUnknownLine : begins.line;
-  TRY(keeper_.Open(keeper_.NextId(), label, undo::IfUnchanged::kForgotten));
+  TRY(keeper_.Open(id, label, undo::IfUnchanged::kForgotten));
   channel_.Send(tag, {});
   return Ok();
 }
 
 Status ShellLines::On(const std::string& tag, const LineEnded&) {
-  TRY(keeper_.Close());
+  TRY_ASSIGN(std::vector<std::string> notices, keeper_.Close());
+  notices.insert(notices.begin(), notices_.begin(), notices_.end());
+  notices_.clear();
   ShellReply reply;
-  for (const std::string& notice : parts_.TakeNotices())
-    reply.text += fmt::format("sandglass: {}\n", notice);
+  for (const std::string& notice : notices) reply.text += fmt::format("sandglass: {}\n", notice);
   channel_.Send(tag, reply);
   return Ok();
 }
 
 Status ShellLines::On(const std::string& tag, const WordsTyped& typed) {
-  const ProjectLog& project = parts_.logs.front();
-  auto meant = words_.Understand(typed.words, *project.log);
+  const undo::UndoPaths& paths = parts_.writable.front();
+  auto meant = words_.Understand(typed.words, paths);
   if (const auto* reply = std::get_if<ShellReply>(&meant)) {
     channel_.Send(tag, *reply);
     return Ok();
   }
   RewindRequest request = std::move(std::get<RewindRequest>(meant));
-  request.project = project.path;
+  request.project = paths.project;
   rewinds_.Ask(request, [this, tag, request](const RewindAnswer& answer) {
     channel_.Send(tag, words_.Tell(request, answer));
   });

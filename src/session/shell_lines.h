@@ -15,8 +15,8 @@ class ShellWords {
  public:
   virtual ~ShellWords() = default;
   // "undo 2" is a request, whose project is not set; "steps" has its answer at once, and so has what makes no sense.
-  virtual std::variant<RewindRequest, ShellReply> Understand(const std::vector<std::string>& words,
-                                                             const undo::UndoLog& log) const = 0;
+  virtual std::variant<RewindRequest, ShellReply> Understand(
+      const std::vector<std::string>& words, const undo::UndoPaths& paths) const = 0;
   virtual ShellReply Tell(const RewindRequest& request, const RewindAnswer& answer) const = 0;
 };
 
@@ -45,6 +45,7 @@ class ShellLines {
   Rewinds& rewinds_;
   const ShellWords& words_;
   ShellChannel channel_;
+  std::vector<std::string> notices_;  // that the next prompt has to tell
 };
 
 }  // namespace sandglass::session

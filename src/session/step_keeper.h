@@ -14,20 +14,20 @@ class StepKeeper {
   explicit StepKeeper(Session::Parts& parts) : parts_(parts) {}
 
   // One that no project has used.
-  StepId NextId() const;
+  Result<StepId> NextId() const;
   Status Open(StepId id, const std::string& label, undo::IfUnchanged if_unchanged);
-  // In all projects, whatever fails in one of them; the first failure is returned. Without a step nothing happens.
-  Result<std::vector<ProjectStep>> Close();
+  // In all projects. Returns what people should know of it. Without a step nothing happens.
+  Result<std::vector<std::string>> Close();
+  // What the step that was closed last did.
+  Result<std::vector<ProjectStep>> Changes() const;
 
-  bool has_step() const;
   // Something was changed in it.
   bool has_begun() const;
 
  private:
-  Result<ProjectStep> CloseIn(size_t project);
-
   Session::Parts& parts_;
   StepId id_{0};
+  bool has_step_ = false;
 };
 
 }  // namespace sandglass::session

@@ -166,4 +166,16 @@ Result<RewindReport> RewindReportFromJson(const Json& json) {
   return report;
 }
 
+Result<RecoveryReport> RecoveryReportFromJson(const Json& json) {
+  RecoveryReport report;
+  TRY_ASSIGN(report.rewind, RewindReportFromJson(json));
+  TRY_ASSIGN(report.recovered, json.GetBool("recovered"));
+  TRY_ASSIGN(report.interrupted_rewind, json.GetBool("interrupted_rewind"));
+  const Json* step = json.Find("step_id");
+  if (step == nullptr || step->is_null()) return report;
+  TRY_ASSIGN(const int64_t id, json.GetInt("step_id"));
+  report.step = StepId{id};
+  return report;
+}
+
 }  // namespace sandglass::undo

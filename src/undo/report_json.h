@@ -19,6 +19,7 @@ Json ToJson(const RecoveryReport& recovery);
 
 // The inverse. kInvalid: it is none, and the message names the member.
 Result<RewindReport> RewindReportFromJson(const Json& json);
+Result<RecoveryReport> RecoveryReportFromJson(const Json& json);
 // Of the member `key`.
 Result<std::vector<Conflict>> ConflictsFromJson(const Json& object, std::string_view key);
 

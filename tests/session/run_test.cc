@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,6 +171,32 @@ TEST_F(SandglassRun, KilledInTheMiddleOfACommandTheNextStartRecovers) {
   EXPECT_EQ(next.exit_code, 0);
   EXPECT_THAT(next.err, HasSubstr("step 1"));
   EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
+}
+
+// Commands cannot change the project any more, and the session ends them.
+TEST_F(SandglassRun, KilledAloneTheBridgeTakesTheCommandWithItAndTheNextStartRecovers) {
+  const TreeSnapshot before = workspace_.Snapshot();
+  const Started child =
+      Begin({"run", "--", "sh", "-c", "rm -rf src; touch ready; sleep 60.125; touch late"});
+  WaitUntilExists("ready");
+  MustCall(::kill(BridgeOf(child.pid), SIGKILL), "kill");
+  const Ended ended = Finish(child);
+  EXPECT_EQ(ended.exit_code, 125);
+  EXPECT_THAT(ended.err, HasSubstr("the bridge process was ended by signal 9"));
+  EXPECT_FALSE(IsRunning("60.125"));
+  EXPECT_THAT(Run({"true"}).err, HasSubstr("step 1"));
+  EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
+}
+
+TEST_F(SandglassRun, TheBridgeEndsWithTheSession) {
+  const Started child = Begin({"run", "--", "sh", "-c", "touch ready; sleep 60"});
+  WaitUntilExists("ready");
+  const Fd bridge(
+      static_cast<int>(MustCall(::syscall(SYS_pidfd_open, BridgeOf(child.pid), 0), "pidfd_open")));
+  MustCall(::kill(child.pid, SIGKILL), "kill");
+  Finish(child);
+  pollfd gone{bridge.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&gone, 1, 10'000), 1);
 }
 
 TEST_F(SandglassRun, WhileACommandRunsHistoryCanBeReadAndNothingElseBegins) {

@@ -15,6 +15,8 @@
 
 #include "base/fd.h"
 #include "base/io.h"
+#include "base/process_tree.h"
+#include "session/bridge_process.h"
 #include "tests/support/must.h"
 #include "tests/support/temp_workspace.h"
 #include "world/local/local_world.h"
@@ -107,6 +109,17 @@ class SandglassFixture : public ::testing::Test {
   void WaitUntilExists(const std::string& rel) {
     for (int i = 0; i < 1000 && !workspace_.Exists(rel); ++i) ::usleep(10'000);
     ASSERT_TRUE(workspace_.Exists(rel)) << rel;
+  }
+
+  // The bridge process of a running sandglass.
+  static pid_t BridgeOf(pid_t sandglass) {
+    for (const pid_t child : ChildrenOf(sandglass)) {
+      const auto name =
+          ReadFileAt(AT_FDCWD, ("/proc/" + std::to_string(child) + "/comm").c_str(), 64);
+      if (name.ok() && *name == std::string(session::kBridgeName) + "\n") return child;
+    }
+    ADD_FAILURE() << "no bridge process";
+    return -1;
   }
 
   // A process of this machine that has `word` as its last argument.

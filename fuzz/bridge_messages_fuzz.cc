@@ -1,0 +1,35 @@
+// What a session and its bridge process say to each other. The first byte chooses the decoder; what is understood must survive being
+// said again.
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "session/bridge_messages.h"
+
+namespace session = sandglass::session;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view frame = sandglass::AsText(sandglass::ByteView(data + 1, size - 1));
+  switch (data[0] % 5) {
+    case 0:
+      if (const auto request = session::DecodeBridgeRequest(frame); request.ok())
+        CHECK(session::DecodeBridgeRequest(session::Encode(*request)).value() == *request);
+      break;
+    case 1:
+      if (const auto opened = session::DecodeOpened(frame); opened.ok())
+        CHECK(session::DecodeOpened(session::Encode(*opened)).ok());
+      break;
+    case 2:
+      if (const auto closed = session::DecodeClosed(frame); closed.ok())
+        CHECK(session::DecodeClosed(session::Encode(*closed)).value().notices == closed->notices);
+      break;
+    case 3:
+      if (const auto position = session::DecodePosition(frame); position.ok())
+        CHECK(session::DecodePosition(session::Encode(*position)).value().next == position->next);
+      break;
+    default:
+      (void)session::DecodeDone(frame);
+  }
+  return 0;
+}

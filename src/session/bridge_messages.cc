@@ -1,0 +1,163 @@
+#include "session/bridge_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "base/json.h"
+#include "undo/report_json.h"
+
+namespace sandglass::session {
+namespace {
+
+// --- Requests.
+
+std::string Write(const Supervise& ask) {
+  return WriteJson(Json::Object(
+      {{"type", "supervise"}, {"command_id", ask.command.value}, {"world_pid", ask.world}}));
+}
+std::string Write(const Forget& ask) {
+  return WriteJson(Json::Object({{"type", "forget"}, {"command_id", ask.command.value}}));
+}
+std::string Write(const Announce& ask) {
+  return WriteJson(
+      Json::Object({{"type", "announce"},
+                    {"step_id", ask.step.value},
+                    {"label", BytesToJson(ask.label)},
+                    {"keep_empty", ask.if_unchanged == undo::IfUnchanged::kRecorded}}));
+}
+std::string Write(const CloseStep&) { return WriteJson(Json::Object({{"type", "close"}})); }
+std::string Write(const AskPosition&) { return WriteJson(Json::Object({{"type", "position"}})); }
+std::string Write(const RewindRequest& ask) { return Encode(ask); }
+std::string Write(const End&) { return WriteJson(Json::Object({{"type", "end"}})); }
+
+Result<BridgeRequest> SuperviseFrom(const Json& json) {
+  Supervise ask;
+  TRY_ASSIGN(ask.command.value, json.GetInt("command_id"));
+  TRY_ASSIGN(const int64_t pid, json.GetInt("world_pid"));
+  if (pid <= 0 || pid > std::numeric_limits<pid_t>::max())
+    return Error(Code::kInvalid, "\"world_pid\" is no process id");
+  ask.world = static_cast<pid_t>(pid);
+  return BridgeRequest(ask);
+}
+
+Result<BridgeRequest> ForgetFrom(const Json& json) {
+  Forget ask;
+  TRY_ASSIGN(ask.command.value, json.GetInt("command_id"));
+  return BridgeRequest(ask);
+}
+
+Result<BridgeRequest> AnnounceFrom(const Json& json) {
+  Announce ask;
+  TRY_ASSIGN(ask.step.value, json.GetInt("step_id"));
+  const Json* label = json.Find("label");
+  if (label == nullptr) return Error(Code::kInvalid, "\"label\" is missing");
+  TRY_ASSIGN(ask.label, BytesFromJson(*label));
+  TRY_ASSIGN(const bool keep_empty, json.GetBool("keep_empty"));
+  ask.if_unchanged = keep_empty ? undo::IfUnchanged::kRecorded : undo::IfUnchanged::kForgotten;
+  return BridgeRequest(std::move(ask));
+}
+
+template <class Ask>
+Result<BridgeRequest> Plain(const Json&) {
+  return BridgeRequest(Ask{});
+}
+
+struct RequestRow {
+  std::string_view type;
+  Result<BridgeRequest> (*decode)(const Json&);
+};
+constexpr RequestRow kRequests[] = {
+    {"supervise", SuperviseFrom}, {"forget", ForgetFrom}, {"announce", AnnounceFrom},
+    {"close", Plain<CloseStep>},  {"end", Plain<End>},    {"position", Plain<AskPosition>},
+};
+
+// --- Answers.
+
+Result<Json> ParseAnswer(std::string_view frame) {
+  TRY_ASSIGN(Json json, ParseJson(frame, kMaxAnswerBytes));
+  if (json.Find("error") == nullptr) return json;
+  TRY_ASSIGN(const RewindAnswer refused, DecodeRewindAnswer(frame));
+  return *refused.error;
+}
+
+Result<const Json::Items*> ListOf(const Json& json, std::string_view key) {
+  const Json* list = json.Find(key);
+  if (list == nullptr || list->AsArray() == nullptr)
+    return Error(Code::kInvalid, fmt::format("\"{}\" is no list", key));
+  return list->AsArray();
+}
+
+}  // namespace
+
+std::string Encode(const BridgeRequest& request) {
+  return std::visit([](const auto& ask) { return Write(ask); }, request);
+}
+
+Result<BridgeRequest> DecodeBridgeRequest(std::string_view frame) {
+  TRY_ASSIGN(const Json json, ParseJson(frame, kMaxRequestBytes));
+  TRY_ASSIGN(const std::string type, json.GetString("type"));
+  const auto* row = std::ranges::find(kRequests, type, &RequestRow::type);
+  if (row != std::end(kRequests)) return row->decode(json);
+  TRY_ASSIGN(RewindRequest rewind, DecodeRewindRequest(frame));
+  return BridgeRequest(std::move(rewind));
+}
+
+std::string Encode(const Done&) { return "{}"; }
+
+std::string Encode(const Opened& answer) {
+  Json recoveries = Json::Array();
+  for (const undo::RecoveryReport& report : answer.recoveries)
+    recoveries.Append(undo::ToJson(report));
+  return WriteJson(Json::Object({{"recoveries", std::move(recoveries)}}));
+}
+
+std::string Encode(const Closed& answer) {
+  Json notices = Json::Array();
+  for (const std::string& notice : answer.notices) notices.Append(BytesToJson(notice));
+  return WriteJson(Json::Object({{"notices", std::move(notices)}}));
+}
+
+std::string Encode(const Position& answer) {
+  return WriteJson(Json::Object({{"next_step_id", answer.next.value}, {"begun", answer.begun}}));
+}
+
+Result<Done> DecodeDone(std::string_view frame) {
+  TRY(ParseAnswer(frame));
+  return Done{};
+}
+
+Result<Opened> DecodeOpened(std::string_view frame) {
+  TRY_ASSIGN(const Json json, ParseAnswer(frame));
+  TRY_ASSIGN(const Json::Items* list, ListOf(json, "recoveries"));
+  Opened opened;
+  for (const Json& item : *list) {
+    TRY_ASSIGN(undo::RecoveryReport report, undo::RecoveryReportFromJson(item));
+    opened.recoveries.push_back(std::move(report));
+  }
+  return opened;
+}
+
+Result<Closed> DecodeClosed(std::string_view frame) {
+  TRY_ASSIGN(const Json json, ParseAnswer(frame));
+  TRY_ASSIGN(const Json::Items* list, ListOf(json, "notices"));
+  Closed closed;
+  for (const Json& item : *list) {
+    TRY_ASSIGN(std::string notice, BytesFromJson(item));
+    closed.notices.push_back(std::move(notice));
+  }
+  return closed;
+}
+
+Result<Position> DecodePosition(std::string_view frame) {
+  TRY_ASSIGN(const Json json, ParseAnswer(frame));
+  Position position;
+  TRY_ASSIGN(position.next.value, json.GetInt("next_step_id"));
+  TRY_ASSIGN(position.begun, json.GetBool("begun"));
+  return position;
+}
+
+}  // namespace sandglass::session

@@ -1,0 +1,85 @@
+// What a session asks of its bridge process, and what that answers: one frame of JSON each; docs/session.md describes them.
+//
+// The bridge process handles what commands hand in and may have been taken over: its answers are decoded with care. Decoding is pure;
+// what a decoder returns is within all limits below. Value types; any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "session/rewind_request.h"
+#include "undo/types.h"
+
+namespace sandglass::session {
+
+// --- What is asked. Each gets one answer, in order.
+
+// Serve the filter of a command; its listener comes with the frame. Answer: Done.
+struct Supervise {
+  StepId command;
+  pid_t world = -1;  // any process of it
+  friend bool operator==(const Supervise&, const Supervise&) = default;
+};
+// No process of that command is left. Answer: Done, when its last call is done.
+struct Forget {
+  StepId command;
+  friend bool operator==(const Forget&, const Forget&) = default;
+};
+// Begin a step in all projects with its first change. Answer: Done.
+struct Announce {
+  StepId step;
+  std::string label;
+  undo::IfUnchanged if_unchanged = undo::IfUnchanged::kForgotten;
+  friend bool operator==(const Announce&, const Announce&) = default;
+};
+// Close the step in all projects. Answer: Closed.
+struct CloseStep {
+  friend bool operator==(const CloseStep&, const CloseStep&) = default;
+};
+// Answer: Position.
+struct AskPosition {
+  friend bool operator==(const AskPosition&, const AskPosition&) = default;
+};
+// Nothing is left to be served. Answer: Done, and the process ends.
+struct End {
+  friend bool operator==(const End&, const End&) = default;
+};
+// A RewindRequest is answered by a RewindAnswer.
+using BridgeRequest =
+    std::variant<Supervise, Forget, Announce, CloseStep, AskPosition, RewindRequest, End>;
+
+std::string Encode(const BridgeRequest& request);
+// kLimit: too long or too large. kInvalid: no request.
+Result<BridgeRequest> DecodeBridgeRequest(std::string_view frame);
+
+// --- What is answered. Any answer may be an error instead, as that of a RewindAnswer; decoding returns it as its error.
+
+struct Done {};
+// Unasked, as the first frame: the process is confined, all logs are open.
+struct Opened {
+  std::vector<undo::RecoveryReport> recoveries;  // one for each project
+};
+struct Closed {
+  std::vector<std::string> notices;  // what people should know of the step
+};
+struct Position {
+  StepId next{0};      // an id that no project has used
+  bool begun = false;  // a step is open, and has changed something
+};
+
+std::string Encode(const Done&);
+std::string Encode(const Opened& answer);
+std::string Encode(const Closed& answer);
+std::string Encode(const Position& answer);
+Result<Done> DecodeDone(std::string_view frame);
+Result<Opened> DecodeOpened(std::string_view frame);
+Result<Closed> DecodeClosed(std::string_view frame);
+Result<Position> DecodePosition(std::string_view frame);
+
+}  // namespace sandglass::session

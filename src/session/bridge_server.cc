@@ -1,0 +1,117 @@
+#include "session/bridge_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "session/open_log.h"
+
+namespace sandglass::session {
+namespace {
+
+std::string AnswerWith(const RewindAnswer& answer) { return Encode(answer); }
+
+template <class Answer>
+std::string AnswerWith(const Result<Answer>& answer) {
+  return answer.ok() ? Encode(*answer) : Encode(Refused(answer.error()));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
+    const std::vector<undo::UndoPaths>& projects, undo::UndoOptions options) {
+  std::unique_ptr<BridgeServer> server(new BridgeServer());
+  options.observer = &server->notices_;
+  std::vector<bridge::ProjectSpec> specs;
+  for (const undo::UndoPaths& paths : projects) {
+    TRY_ASSIGN(auto log, OpenLogSoon(paths, options));
+    specs.push_back({paths.project, &log->interceptor()});
+    server->projects_.push_back({.path = paths.project, .log = std::move(log)});
+  }
+  TRY_ASSIGN(server->supervisor_, bridge::Supervisor::Create(specs));
+  for (size_t i = 0; i < server->projects_.size(); ++i) {
+    // What processes of the world still have open for writing when a step closes, and write unseen.
+    server->projects_[i].log->SetLiveWriterSource(
+        [supervisor = server->supervisor_.get(), i] { return supervisor->LiveWriters(i); });
+  }
+  return server;
+}
+
+BridgeServer::~BridgeServer() {
+  commands_.clear();
+  // Left open, the next open of the log closes it.
+  for (Project& project : projects_) (void)project.log->CloseAmbientStep();
+}
+
+Opened BridgeServer::opened() const {
+  Opened opened;
+  for (const Project& project : projects_) opened.recoveries.push_back(project.log->recovery());
+  return opened;
+}
+
+std::string BridgeServer::Answer(const BridgeRequest& request, Fd passed) {
+  return std::visit([&](const auto& ask) { return AnswerWith(Do(ask, std::move(passed))); },
+                    request);
+}
+
+Result<Done> BridgeServer::Do(const Supervise& ask, Fd listener) {
+  if (!listener) return Error(Code::kInvalid, "a command without its listener");
+  if (commands_.contains(ask.command))
+    return Error(Code::kExists, fmt::format("command {} has a listener", ask.command.value));
+  TRY_ASSIGN(auto command, supervisor_->Supervise(std::move(listener), ask.world));
+  commands_.emplace(ask.command, std::move(command));
+  return Done{};
+}
+
+Result<Done> BridgeServer::Do(const Forget& ask, Fd) {
+  commands_.erase(ask.command);
+  return Done{};
+}
+
+Result<Done> BridgeServer::Do(const Announce& ask, Fd) {
+  for (Project& project : projects_) {
+    auto announced =
+        project.log->AnnounceStep({.label = ask.label, .id = ask.step}, ask.if_unchanged);
+    if (!announced.ok()) return announced.error();
+    project.has_step = true;
+  }
+  return Done{};
+}
+
+// In all projects, whatever fails in one of them; the first failure is told.
+Result<Closed> BridgeServer::Do(const CloseStep&, Fd) {
+  if (commands_.empty()) supervisor_->ForgetWriters();
+  Status all;
+  for (Project& project : projects_) {
+    if (!std::exchange(project.has_step, false)) continue;
+    auto closed = project.log->CloseStep();
+    if (!closed.ok() && all.ok()) all = closed.error();
+  }
+  if (!all.ok()) return all.error();
+  Closed closed{.notices = notices_.Take()};
+  if (std::string refused = supervisor_->TakeRefusals(); !refused.empty())
+    closed.notices.push_back("a change was refused: " + refused);
+  return closed;
+}
+
+Result<Position> BridgeServer::Do(const AskPosition&, Fd) {
+  Position position{.next = StepId{1}};
+  for (const Project& project : projects_) {
+    position.next = std::max(position.next, project.log->next_step_id());
+    position.begun = position.begun || (project.has_step && project.log->open_step().has_value());
+  }
+  return position;
+}
+
+Result<Done> BridgeServer::Do(const End&, Fd) { return Done{}; }
+
+RewindAnswer BridgeServer::Do(const RewindRequest& request, Fd) {
+  const auto project = std::ranges::find(projects_, request.project, &Project::path);
+  if (project == projects_.end())
+    return Refused(
+        Error(Code::kNotFound, fmt::format("this session may not change {}", request.project)));
+  return Perform(*project->log, request);
+}
+
+}  // namespace sandglass::session
