@@ -108,6 +108,9 @@ class ArgumentParser {
     if (option.value == ValueKind::kNone) {
       if (value) return Wrong(fmt::format("--{} takes no value", option.name));
       value = "";
+    } else if (!value && option.need == ValueNeed::kOptional) {
+      out_.options_[std::string(option.name)].emplace_back();
+      return Ok();
     } else if (!value) {
       if (words_.empty())
         return Wrong(fmt::format("--{} needs a value: {}", option.name, option.value_name));

@@ -99,7 +99,7 @@ _sandglass() {{
   COMPREPLY=()
   if (( COMP_CWORD == 1 )); then _sandglass_words '{}'; return; fi
   case $previous in
-    --project|-p|--store) _sandglass_files -d; return ;;
+    --project|-p|--store|--undo-dir) _sandglass_files -d; return ;;
   esac
   case ${{COMP_WORDS[1]}} in
 {}  esac
@@ -126,9 +126,12 @@ std::string ZshAction(ValueKind kind) {
 
 std::string ZshOption(const Option& option) {
   std::string spec = fmt::format("[{}]", Escape(option.help, "[]:\\"));
+  const bool optional = option.need == ValueNeed::kOptional;
   if (option.value != ValueKind::kNone)
-    spec += fmt::format(":{}:{}", option.value_name, ZshAction(option.value));
-  if (option.letter == '\0') return ZshQuoted(fmt::format("--{}{}", option.name, spec));
+    spec +=
+        fmt::format("{}:{}:{}", optional ? ":" : "", option.value_name, ZshAction(option.value));
+  if (option.letter == '\0')
+    return ZshQuoted(fmt::format("--{}{}{}", option.name, optional ? "=-" : "", spec));
   return fmt::format("'(-{0} --{1})'{{-{0},--{1}}}{2}", option.letter, option.name,
                      ZshQuoted(spec));
 }

@@ -47,14 +47,17 @@ Result<bool> Console::Confirm(std::string_view question) const {
   }
 }
 
+Json Console::ErrorToJson(const Error& error) const {
+  Json details = Json::Object({{"code", CodeName(error.code())}, {"message", error.message()}});
+  for (const JsonMember& member : *error_details_.AsObject()) details.Set(member.key, member.value);
+  return Json::Object({{"error", std::move(details)}});
+}
+
 void Console::Fail(const Error& error) {
   Note(error.message());
   if (keeps_output_) return;
   out_.clear();
-  if (!wants_json()) return;
-  Json details = Json::Object({{"code", CodeName(error.code())}, {"message", error.message()}});
-  for (const JsonMember& member : *error_details_.AsObject()) details.Set(member.key, member.value);
-  PrintJson(Json::Object({{"error", std::move(details)}}));
+  if (wants_json()) PrintJson(ErrorToJson(error));
 }
 
 Status Console::Flush() {

@@ -37,6 +37,8 @@ class Console {
   // kInvalid: nobody can be asked, since input or error stream is no terminal.
   Result<bool> Confirm(std::string_view question) const;
 
+  // The object that --json prints for a failure.
+  Json ErrorToJson(const Error& error) const;
   // A further member of the error object that --json prints when the command fails.
   void AddErrorDetail(std::string_view key, Json value) {
     error_details_.Set(key, std::move(value));

@@ -10,7 +10,7 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kProjectOption, kStoreOption, kHelpOption};
+constexpr Option kOptions[] = {kProjectOption, kStoreOption, kUndoDirOption, kHelpOption};
 constexpr Operand kOperands[] = {
     {"STEP", ValueKind::kStep, Arity::kOne, "the step's number, as history shows it"}};
 

@@ -13,7 +13,8 @@ namespace sandglass::cli {
 namespace {
 
 constexpr Option kYesOption{.name = "yes", .letter = 'y', .help = "do not ask"};
-constexpr Option kOptions[] = {kYesOption, kProjectOption, kStoreOption, kJsonOption, kHelpOption};
+constexpr Option kOptions[] = {kYesOption,     kProjectOption, kStoreOption,
+                               kUndoDirOption, kJsonOption,    kHelpOption};
 
 // What the question says. A store that cannot be read (another format, damage) can be discarded all
 // the same.

@@ -70,7 +70,9 @@ const std::string_view kIntroduction =
 std::string OptionText(const Option& option) {
   std::string out = option.letter != '\0' ? fmt::format("-{}, ", option.letter) : "";
   out += fmt::format("--{}", option.name);
-  if (option.value != ValueKind::kNone) out += fmt::format(" {}", option.value_name);
+  if (option.value == ValueKind::kNone) return out;
+  const bool optional = option.need == ValueNeed::kOptional;
+  out += fmt::format(optional ? fmt::runtime("[={}]") : fmt::runtime(" {}"), option.value_name);
   return out;
 }
 

@@ -14,7 +14,8 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kProjectOption, kStoreOption, kJsonOption, kHelpOption};
+constexpr Option kOptions[] = {kProjectOption, kStoreOption, kUndoDirOption, kJsonOption,
+                               kHelpOption};
 
 Json EntryToJson(const undo::HistoryEntry& entry) {
   if (entry.step) return Json::Object({{"step", ToJson(*entry.step)}});

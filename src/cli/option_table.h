@@ -32,6 +32,9 @@ inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 // Hidden: works, but only tools of this repository need it.
 enum class Visibility : uint8_t { kShown, kHidden };
 
+// Optional: it stands behind an equals sign or is not given; the next word is never taken for it.
+enum class ValueNeed : uint8_t { kRequired, kOptional };
+
 struct Option {
   std::string_view name;  // without its dashes
   char letter = '\0';     // -x for short, if any
@@ -39,6 +42,7 @@ struct Option {
   std::string_view value_name = {};
   std::string_view help;
   Visibility visibility = Visibility::kShown;
+  ValueNeed need = ValueNeed::kRequired;
 };
 
 enum class Arity : uint8_t { kOne, kOptional, kOneOrMore };
@@ -67,11 +71,19 @@ inline constexpr Option kProjectOption{.name = "project",
                                        .letter = 'p',
                                        .value = ValueKind::kFolder,
                                        .value_name = "DIR",
-                                       .help = "the project folder; default: the current folder"};
+                                       .help =
+                                           "the project folder; default: the nearest folder at or "
+                                           "above the current one that has an undo store"};
 inline constexpr Option kStoreOption{.name = "store",
                                      .value = ValueKind::kFolder,
                                      .value_name = "DIR",
                                      .help = "the undo store; default: where the library puts it"};
+inline constexpr Option kUndoDirOption{
+    .name = "undo-dir",
+    .value = ValueKind::kFolder,
+    .value_name = "DIR",
+    .help =
+        "the folder that holds the undo stores, one for each project; name the same one to undo"};
 inline constexpr Option kJsonOption{.name = "json",
                                     .help = "print one line of JSON, also for an error"};
 inline constexpr Option kForceOption{

@@ -11,8 +11,15 @@
 namespace sandglass::cli {
 namespace {
 
-// Before parsing, so that an error of parsing is JSON too. Behind "--" it would be an operand.
+bool RunsAProgram(std::span<const std::string_view> words) {
+  const Command* command = words.empty() ? nullptr : FindCommand(words.front());
+  return command != nullptr && command->exit_codes == Command::ExitCodes::kOfTheProgram;
+}
+
+// Before parsing, so that an error of parsing is JSON too. Behind "--" it would be an operand. What a program prints that we run is
+// not ours to follow with anything.
 Format FormatFor(std::span<const std::string_view> words) {
+  if (RunsAProgram(words)) return Format::kText;
   const auto end = std::ranges::find(words, "--");
   return std::find(words.begin(), end, "--json") != end ? Format::kJson : Format::kText;
 }
@@ -41,9 +48,7 @@ Status RunCommand(std::span<const std::string_view> words, Console& console) {
 
 // Whatever goes wrong, also with the words themselves.
 ExitCode FailureOf(std::span<const std::string_view> words, const Error& error) {
-  const Command* command = words.empty() ? nullptr : FindCommand(words.front());
-  if (command != nullptr && command->exit_codes == Command::ExitCodes::kOfTheProgram)
-    return ExitCode::kNotRun;
+  if (RunsAProgram(words)) return ExitCode::kNotRun;
   return ExitCodeFor(error.code());
 }
 

@@ -9,8 +9,8 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kForceOption, kStopOption, kDryRunOption, kProjectOption,
-                               kStoreOption, kJsonOption, kHelpOption};
+constexpr Option kOptions[] = {kForceOption, kStopOption,    kDryRunOption, kProjectOption,
+                               kStoreOption, kUndoDirOption, kJsonOption,   kHelpOption};
 constexpr Operand kOperands[] = {
     {"STEP", ValueKind::kStep, Arity::kOne, "the step's number, as history shows it"},
     {"PATH", ValueKind::kPath, Arity::kOneOrMore, "a file or folder, relative to the project"},

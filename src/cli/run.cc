@@ -1,15 +1,23 @@
 // sandglass run: runs a command in an isolated world that changes the real project; what it did is a step that undo takes back.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "base/fd.h"
+#include "base/io.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/reports.h"
+#include "cli/exit_code.h"
+#include "cli/project_choice.h"
 #include "cli/run_options.h"
+#include "cli/run_report.h"
 #include "session/session.h"
 
 namespace sandglass::cli {
@@ -18,38 +26,73 @@ namespace {
 constexpr Option kSummaryOption{
     .name = "summary",
     .help = "say at the end what changed, also where the error stream is no terminal"};
+constexpr Option kReportOption{
+    .name = "json",
+    .value = ValueKind::kPath,
+    .value_name = "FILE",
+    .help =
+        "write a report as one line of JSON: the last line of the error stream, or into FILE, "
+        "which may be one like /dev/fd/3. The command's own output is never touched",
+    .need = ValueNeed::kOptional};
 constexpr Option kOptions[] = {
-    kProjectOption,  kStoreOption,     kCwdOption,     kEnvOption,  kEphemeralOption,
-    kReadOnlyOption, kReadWriteOption, kMemoryOption,  kCpusOption, kPidsOption,
-    kTimeoutOption,  kWholeHomeOption, kSummaryOption, kHelpOption};
+    kProjectsOption,   kStoreOption,     kUndoDirOption, kCwdOption,  kEnvOption,  kEphemeralOption,
+    kReadOnlyOption,   kReadWriteOption, kMemoryOption,  kCpusOption, kPidsOption, kTimeoutOption,
+    kAllowBroadOption, kSummaryOption,   kReportOption,  kHelpOption};
 constexpr Operand kOperands[] = {
     {"COMMAND", ValueKind::kWords, Arity::kOneOrMore, "the program and its arguments"}};
 
-std::string Flagged(const session::CommandReport& report) {
-  std::vector<undo::Change> all;
-  for (const session::ProjectStep& step : report.projects)
-    all.insert(all.end(), step.changes.begin(), step.changes.end());
-  return FlagsText(all);
+// Where --json wants the report: behind the last line of the error stream, or in a file that is opened before anything runs.
+class ReportPlace {
+ public:
+  static Result<ReportPlace> Open(const Arguments& arguments) {
+    ReportPlace place;
+    place.wanted_ = arguments.Has(kReportOption.name);
+    const std::string file = arguments.Value(kReportOption.name);
+    if (file.empty()) return place;
+    place.file_ =
+        Fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644));
+    if (!place.file_.valid()) return Error::FromErrno(errno, fmt::format("write to {}", file));
+    return place;
+  }
+
+  bool is_error_stream() const { return wanted_ && !file_.valid(); }
+  Status Write(const Json& json, const StandardStreams& streams) const {
+    if (!wanted_) return Ok();
+    const std::string line = WriteJson(json) + '\n';
+    auto written = WriteFully(file_.valid() ? file_.get() : streams.err, AsBytes(line));
+    return written.ok() ? Ok() : written.error().WithContext("write the report");
+  }
+
+ private:
+  bool wanted_ = false;
+  Fd file_;
+};
+
+std::vector<ReportedProject> Reported(const Arguments& arguments,
+                                      const session::SessionOptions& options) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).native();
+  std::vector<ReportedProject> projects;
+  for (const session::SessionProject& project : options.projects) {
+    const std::string& path = project.paths.project;
+    projects.push_back({.path = path,
+                        .undo_command = UndoCommandFor(arguments, project.paths),
+                        .named = options.projects.size() > 1 || path != here});
+  }
+  return projects;
 }
 
-std::string Summary(const session::CommandReport& report) {
-  size_t counts[4] = {};
-  for (const session::ProjectStep& step : report.projects) {
-    for (const undo::Change& change : step.changes) ++counts[static_cast<size_t>(change.kind)];
-  }
-  std::string text;
-  for (undo::ChangeKind kind : {undo::ChangeKind::kCreated, undo::ChangeKind::kModified,
-                                undo::ChangeKind::kDeleted, undo::ChangeKind::kRenamed}) {
-    if (const size_t count = counts[static_cast<size_t>(kind)]; count > 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, undo::ChangeName(kind));
-  }
-  if (text.empty()) return fmt::format("step {}: no changes", report.step.value);
-  if (const std::string flagged = Flagged(report); !flagged.empty())
-    text += fmt::format("; look at {}", flagged);
-  return fmt::format("step {}: {}; `sandglass undo` takes it back", report.step.value, text);
+void TellEnding(const Arguments& arguments, const session::CommandReport& report,
+                const Console& console) {
+  for (const std::string& warning : report.warnings) console.Note(warning);
+  const control::Outcome& outcome = report.outcome;
+  if (!outcome.error.empty()) console.Note(outcome.error);
+  if (outcome.ending == control::Ending::kTimedOut)
+    console.Note(
+        fmt::format("the command was ended after {}", arguments.Value(kTimeoutOption.name)));
 }
 
-Status Run(const Arguments& arguments, Console& console) {
+Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console& console) {
   TRY_ASSIGN(const session::SessionOptions options, SessionFor(arguments));
   TRY_ASSIGN(const session::CommandSpec command,
              CommandFor(arguments, options.projects.front().paths.project));
@@ -58,17 +101,26 @@ Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(auto session, session::Session::Start(options));
   TellRecovery(*session, console);
   TRY_ASSIGN(const session::CommandReport report, session->Run(command, host));
-  for (const std::string& warning : report.warnings) console.Note(warning);
-  const control::Outcome& outcome = report.outcome;
-  if (!outcome.error.empty()) console.Note(outcome.error);
-  if (outcome.ending == control::Ending::kTimedOut)
-    console.Note(
-        fmt::format("the command was ended after {}", arguments.Value(kTimeoutOption.name)));
-  if (outcome.ending == control::Ending::kLost)
+  if (place.is_error_stream() && host.ends_inside_line(control::Stream::kStderr))
+    TRY(WriteFully(streams.err, AsBytes(std::string_view("\n"))));
+  TellEnding(arguments, report, console);
+  if (report.outcome.ending == control::Ending::kLost)
     return Error(Code::kIo, "the world ended before the command did");
-  if (arguments.Has(kSummaryOption.name) || ::isatty(streams.err) == 1)
-    console.Note(Summary(report));
-  console.SetExitCode(static_cast<uint8_t>(outcome.exit_code));
+  const std::vector<ReportedProject> projects = Reported(arguments, options);
+  if (arguments.Has(kSummaryOption.name) || ::isatty(streams.err) == 1) {
+    for (const std::string& line : SummaryLines(report, projects)) console.Note(line);
+  }
+  console.SetExitCode(static_cast<uint8_t>(report.outcome.exit_code));
+  return place.Write(ReportToJson(report, projects), streams);
+}
+
+Status Run(const Arguments& arguments, Console& console) {
+  TRY_ASSIGN(const ReportPlace place, ReportPlace::Open(arguments));
+  const Status done = RunAndTell(arguments, place, console);
+  if (done.ok()) return done;
+  console.Fail(done.error());
+  TRY(place.Write(console.ErrorToJson(done.error()), console.streams()));
+  console.SetExitCode(static_cast<uint8_t>(ExitCode::kNotRun));
   return Ok();
 }
 
@@ -85,7 +137,9 @@ constinit const Command kRunCommand{
         "Its home folder, /tmp and /run are the world's own and stay from one run to the next, "
         "unless --ephemeral. "
         "Standard streams are the command's own; on a terminal it gets a terminal. Processes that "
-        "it leaves behind end with it.",
+        "it leaves behind end with it.\n\n"
+        "With several projects, each has its own history, and the step has the same number in all "
+        "of them.",
     .options = kOptions,
     .operands = kOperands,
     .run = Run,

@@ -10,8 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/hash.h"
-#include "base/io.h"
+#include "cli/project_choice.h"
 #include "cli/reports.h"
 #include "cli/store_access.h"
 
@@ -26,7 +25,7 @@ struct Unit {
 };
 constexpr Unit kSizes[] = {
     {"", 1}, {"K", 1ull << 10}, {"M", 1ull << 20}, {"G", 1ull << 30}, {"T", 1ull << 40}};
-constexpr Unit kTimes[] = {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
+constexpr Unit kTimes[] = {{"", 1'000}, {"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
 
 Result<uint64_t> ParseWithUnit(std::string_view text, std::span<const Unit> units,
                                std::string_view example) {
@@ -63,17 +62,6 @@ Result<world::Limits> LimitsFor(const Arguments& arguments) {
   return limits;
 }
 
-// A command may do what it likes there, and all of it would have to be watched and kept.
-Status CheckNotTooBroad(const std::string& project, const Arguments& arguments) {
-  std::error_code ignored;
-  const char* home = std::getenv("HOME");
-  const bool is_home = home != nullptr && fs::equivalent(home, project, ignored);
-  if ((project != "/" && !is_home) || arguments.Has(kWholeHomeOption.name)) return Ok();
-  return Error(Code::kInvalid,
-               fmt::format("{} is {}: choose a project folder with -p, or say --allow-broad",
-                           project, is_home ? "your whole home folder" : "the whole machine"));
-}
-
 Result<std::string> StateFolder() {
   TRY_ASSIGN(const std::string registry, undo::RegistryLocation());
   const std::string state = fs::path(registry).parent_path().native();
@@ -85,8 +73,7 @@ Result<std::string> StateFolder() {
 
 // Where the world of a project keeps its own files from one session to the next.
 Result<std::string> LayerFor(const std::string& state, const std::string& project) {
-  const Hash128 hash = HashBytes128(AsBytes(project));
-  const std::string layer = fmt::format("{}/worlds/{:016x}{:016x}", state, hash.hi, hash.lo);
+  const std::string layer = fmt::format("{}/worlds/{}", state, FolderNameFor(project));
   std::error_code error;
   fs::create_directories(layer, error);
   if (!error) fs::permissions(layer, fs::perms::owner_all, error);
@@ -116,11 +103,6 @@ Result<std::vector<control::EnvEntry>> EnvironmentFor(const Arguments& arguments
   return entries;
 }
 
-bool IsInside(const fs::path& path, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
-         folder.end();
-}
-
 Result<std::string> StartFolder(const Arguments& arguments, const std::string& project) {
   std::error_code error;
   if (arguments.Has(kCwdOption.name)) {
@@ -134,6 +116,11 @@ Result<std::string> StartFolder(const Arguments& arguments, const std::string& p
 }
 
 }  // namespace
+
+bool IsInside(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
 
 Result<uint64_t> ParseSize(std::string_view text) { return ParseWithUnit(text, kSizes, "512M"); }
 
@@ -177,14 +164,17 @@ Result<std::string> FindShim() {
 
 Result<session::SessionOptions> SessionFor(const Arguments& arguments) {
   session::SessionOptions options;
-  TRY_ASSIGN(undo::UndoPaths paths, FindPaths(arguments));
-  TRY(CheckNotTooBroad(paths.project, arguments));
+  TRY_ASSIGN(options.projects, ChooseProjects(arguments));
   TRY_ASSIGN(const std::string state, StateFolder());
   if (!arguments.Has(kEphemeralOption.name)) {
-    TRY_ASSIGN(options.layer, LayerFor(state, paths.project));
+    TRY_ASSIGN(options.layer, LayerFor(state, options.projects.front().paths.project));
   }
   options.hidden_paths.push_back(state);
-  options.projects.push_back({std::move(paths), world::Access::kReadWrite});
+  for (const session::SessionProject& project : options.projects) {
+    // Those that the command may write to are hidden by the session, which makes them first.
+    if (project.access == world::Access::kReadOnly && StoreExists(project.paths))
+      options.hidden_paths.push_back(project.paths.store);
+  }
   TRY_ASSIGN(options.extra_read_only, RealPaths(arguments.Values(kReadOnlyOption.name)));
   TRY_ASSIGN(options.extra_read_write, RealPaths(arguments.Values(kReadWriteOption.name)));
   TRY_ASSIGN(options.limits, LimitsFor(arguments));

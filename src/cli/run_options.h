@@ -1,6 +1,8 @@
 // From the words of `run` to a session and its command. Pure but for looking at the file system.
 #pragma once
 
+#include <filesystem>
+
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/console.h"
@@ -49,14 +51,13 @@ inline constexpr Option kTimeoutOption{
     .name = "timeout",
     .value = ValueKind::kText,
     .value_name = "TIME",
-    .help = "end the command after this time, such as 30s, 5m or 1h"};
-inline constexpr Option kWholeHomeOption{
-    .name = "allow-broad", .help = "even if the project is / or your whole home folder"};
-
+    .help = "end the command after this time, such as 30s, 5m or 1h; a number alone is seconds"};
 // 1024 or 512M. kInvalid.
 Result<uint64_t> ParseSize(std::string_view text);
-// 30s, 5m, 1h, 250ms. kInvalid.
+// 30s, 5m, 1h, 250ms; 5 is 5s. kInvalid.
 Result<std::chrono::milliseconds> ParseTime(std::string_view text);
+// The folder itself, or something below; both absolute and without symlinks.
+bool IsInside(const std::filesystem::path& path, const std::filesystem::path& folder);
 // As a shell would have to be given it.
 std::string QuotedForShell(const std::vector<std::string>& argv);
 

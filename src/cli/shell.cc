@@ -13,6 +13,7 @@
 #include "cli/console.h"
 #include "cli/exit_code.h"
 #include "cli/help_text.h"
+#include "cli/project_choice.h"
 #include "cli/reports.h"
 #include "cli/rewind_output.h"
 #include "cli/run_options.h"
@@ -23,9 +24,10 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kProjectOption,   kStoreOption,    kCwdOption,       kEnvOption,
-                               kEphemeralOption, kReadOnlyOption, kReadWriteOption, kMemoryOption,
-                               kCpusOption,      kPidsOption,     kWholeHomeOption, kHelpOption};
+constexpr Option kOptions[] = {
+    kProjectsOption,  kStoreOption,      kUndoDirOption,   kCwdOption,    kEnvOption,
+    kEphemeralOption, kReadOnlyOption,   kReadWriteOption, kMemoryOption, kCpusOption,
+    kPidsOption,      kAllowBroadOption, kHelpOption};
 
 session::ShellReply Failure(const Error& error) {
   return {static_cast<int>(ExitCodeFor(error.code())),
@@ -43,7 +45,7 @@ class Words : public session::ShellWords {
     const auto arguments = Arguments::Parse(*command, rest);
     if (!arguments.ok()) return Failure(arguments.error());
     if (arguments->Has(kHelpOption.name)) return session::ShellReply{0, CommandHelp(*command)};
-    for (const Option& option : {kProjectOption, kStoreOption, kJsonOption}) {
+    for (const Option& option : {kProjectOption, kStoreOption, kUndoDirOption, kJsonOption}) {
       if (arguments->Has(option.name))
         return Failure(Error(Code::kInvalid, fmt::format("--{} is for use outside", option.name)));
     }
@@ -89,12 +91,21 @@ Result<std::string> FindBash() {
   return Error(Code::kNotFound, "the shell needs bash, which is not installed here");
 }
 
+// `undo` typed inside must not leave in doubt which project it means.
+Status CheckOneProjectToChange(const session::SessionOptions& options) {
+  const auto writable = std::ranges::count(options.projects, world::Access::kReadWrite,
+                                           &session::SessionProject::access);
+  if (writable == 1) return Ok();
+  return Error(Code::kInvalid, "the shell changes exactly one project; say :ro behind all others");
+}
+
 Status Run(const Arguments& arguments, Console& console) {
   const StandardStreams& streams = console.streams();
   if (::isatty(streams.in) != 1 || ::isatty(streams.out) != 1)
     return Error(Code::kInvalid, "the shell needs a terminal; `sandglass run` does not");
   TRY_ASSIGN(const std::string bash, FindBash());
   TRY_ASSIGN(const session::SessionOptions options, SessionFor(arguments));
+  TRY(CheckOneProjectToChange(options));
   TRY_ASSIGN(session::CommandSpec command,
              CommandFor(arguments, options.projects.front().paths.project));
   const Words words;

@@ -13,7 +13,8 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kProjectOption, kStoreOption, kJsonOption, kHelpOption};
+constexpr Option kOptions[] = {kProjectOption, kStoreOption, kUndoDirOption, kJsonOption,
+                               kHelpOption};
 constexpr Operand kOperands[] = {
     {"STEP", ValueKind::kStep, Arity::kOne, "the step's number, as history shows it"}};
 

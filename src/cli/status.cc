@@ -17,11 +17,12 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kProjectOption, kStoreOption, kJsonOption, kHelpOption};
+constexpr Option kOptions[] = {kProjectOption, kStoreOption, kUndoDirOption, kJsonOption,
+                               kHelpOption};
 
 struct AbilityRow {
   std::string_view name;
-  bool undo::StoreAbilities::* has;
+  bool undo::StoreAbilities::*has;
   std::string_view meaning;
 };
 constexpr AbilityRow kAbilities[] = {

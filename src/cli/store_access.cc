@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/hash.h"
+#include "base/io.h"
 #include "cli/reports.h"
 #include "session/open_log.h"
 
 namespace sandglass::cli {
-namespace {
-
 // The real path of a folder that can be looked into.
 Result<std::string> FindProject(const std::string& given) {
   std::error_code error;
@@ -27,23 +27,53 @@ Result<std::string> FindProject(const std::string& given) {
   return Error::FromErrno(errno, fmt::format("open the project folder {}", given));
 }
 
+namespace {
+
+// Its own, or that of the nearest folder above it that has one; else its own.
+Result<undo::UndoPaths> SearchUpwards(const Arguments& arguments, const std::string& folder) {
+  TRY_ASSIGN(undo::UndoPaths own, PathsOf(arguments, folder));
+  if (StoreExists(own)) return own;
+  for (std::filesystem::path up = folder; up != up.parent_path();) {
+    up = up.parent_path();
+    auto above = PathsOf(arguments, up.native());
+    if (above.ok() && StoreExists(*above)) return std::move(*above);
+  }
+  return own;
+}
+
 }  // namespace
 
-Result<undo::UndoPaths> FindPaths(const Arguments& arguments) {
-  const std::string given =
-      arguments.Has(kProjectOption.name) ? arguments.Value(kProjectOption.name) : ".";
-  TRY_ASSIGN(std::string project, FindProject(given));
+std::string FolderNameFor(const std::string& project) {
+  const Hash128 hash = HashBytes128(AsBytes(project));
+  return fmt::format("{:016x}{:016x}", hash.hi, hash.lo);
+}
+
+Result<undo::UndoPaths> PathsOf(const Arguments& arguments, const std::string& project) {
   if (arguments.Has(kStoreOption.name))
-    return undo::UndoPaths{.project = std::move(project),
-                           .store = arguments.Value(kStoreOption.name)};
+    return undo::UndoPaths{.project = project, .store = arguments.Value(kStoreOption.name)};
+  if (arguments.Has(kUndoDirOption.name)) {
+    std::error_code error;
+    const auto folder = std::filesystem::absolute(arguments.Value(kUndoDirOption.name), error);
+    if (error) return Error::FromErrno(error.value(), "find the folder of --undo-dir");
+    return undo::UndoPaths{.project = project, .store = folder / FolderNameFor(project)};
+  }
   TRY_ASSIGN(std::string store, undo::StoreLocationFor(project));
   TRY_ASSIGN(std::string registry, undo::RegistryLocation());
   return undo::UndoPaths{
-      .project = std::move(project), .store = std::move(store), .registry = std::move(registry)};
+      .project = project, .store = std::move(store), .registry = std::move(registry)};
+}
+
+Result<undo::UndoPaths> FindPaths(const Arguments& arguments) {
+  const bool named = arguments.Has(kProjectOption.name);
+  TRY_ASSIGN(const std::string folder,
+             FindProject(named ? arguments.Value(kProjectOption.name) : "."));
+  // A store that is named belongs to one project, which is then named too, or here.
+  if (named || arguments.Has(kStoreOption.name)) return PathsOf(arguments, folder);
+  return SearchUpwards(arguments, folder);
 }
 
 std::string WhereElse(const undo::UndoPaths& paths) {
-  if (paths.registry.empty()) return "";  // --store said where to look
+  if (paths.registry.empty()) return "";  // --store or --undo-dir said where to look
   if (const auto former = undo::FindFormerPlace(paths.registry, paths.project)) {
     return fmt::format(
         "this folder was {} when its steps were recorded; to go on with them, give "

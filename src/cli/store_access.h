@@ -13,8 +13,15 @@
 
 namespace sandglass::cli {
 
-// Absolute paths of both folders. kNotFound: there is no such project. kInvalid: it is no folder.
+// The real path of a folder that can be looked into. kNotFound; kInvalid: it is no folder.
+Result<std::string> FindProject(const std::string& given);
+// Where --store and --undo-dir, or else the library, put the store of this project, which is a real path.
+Result<undo::UndoPaths> PathsOf(const Arguments& arguments, const std::string& project);
+// The project that is meant: the one that was named, else the nearest at or above the current folder that has a store, else the
+// current folder. Errors as of FindProject.
 Result<undo::UndoPaths> FindPaths(const Arguments& arguments);
+// What belongs to this project in a folder of many.
+std::string FolderNameFor(const std::string& project);
 // An empty folder is none yet; one that cannot be looked at counts, so that opening it says why.
 bool StoreExists(const undo::UndoPaths& paths);
 

@@ -7,8 +7,8 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kForceOption, kStopOption, kDryRunOption, kProjectOption,
-                               kStoreOption, kJsonOption, kHelpOption};
+constexpr Option kOptions[] = {kForceOption, kStopOption,    kDryRunOption, kProjectOption,
+                               kStoreOption, kUndoDirOption, kJsonOption,   kHelpOption};
 constexpr Operand kOperands[] = {
     {"N", ValueKind::kCount, Arity::kOptional, "how many steps; default: 1"}};
 

@@ -84,6 +84,10 @@ Result<size_t> HostStreams::Write(control::Stream stream, std::string_view bytes
   if (::poll(&room, 1, 0) <= 0 || bytes.empty()) return size_t{0};
   // A pipe that is writable takes this much without blocking, and the descriptor is shared with others: its flags are not ours.
   const ssize_t written = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
+  if (written > 0) {
+    const bool inside = bytes[static_cast<size_t>(written) - 1] != '\n';
+    inside_line_[stream == control::Stream::kStdout ? 0 : 1] = inside;
+  }
   if (written >= 0) return static_cast<size_t>(written);
   if (errno == EAGAIN || errno == EINTR) return size_t{0};
   if (errno == EPIPE) return Error(Code::kCancelled, "nobody reads the output any more");

@@ -56,6 +56,10 @@ class HostStreams {
   // Null where there is no terminal.
   Result<std::unique_ptr<RawMode>> BecomeRaw() const;
 
+  // What was written there last was no whole line.
+  bool ends_inside_line(control::Stream stream) const {
+    return stream == control::Stream::kStdout ? inside_line_[0] : inside_line_[1];
+  }
   // How much was taken; kCancelled: nobody reads any more.
   Result<size_t> Write(control::Stream stream, std::string_view bytes);
 
@@ -67,6 +71,7 @@ class HostStreams {
   sigset_t mask_before_{};
   bool masked_ = false;
   bool has_terminal_ = false;
+  bool inside_line_[2] = {false, false};  // output, error
 };
 
 }  // namespace sandglass::session

@@ -8,17 +8,10 @@
 #include "bridge/supervise/filter.h"
 #include "session/command_run.h"
 #include "session/parts.h"
+#include "session/project_checks.h"
 
 namespace sandglass::session {
 namespace {
-
-constexpr size_t kMaxProjects = 8;
-
-Status CheckProjects(const std::vector<SessionProject>& projects) {
-  if (projects.empty() || projects.size() > kMaxProjects)
-    return Error(Code::kInvalid, fmt::format("a session has 1 to {} projects", kMaxProjects));
-  return Ok();
-}
 
 std::vector<undo::UndoPaths> WritableOf(const SessionOptions& options) {
   std::vector<undo::UndoPaths> writable;
@@ -56,7 +49,7 @@ world::LocalWorldSpec WorldFor(const SessionOptions& options) {
 Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
-  TRY(CheckProjects(options.projects));
+  TRY(CheckProjects(options));
   auto parts = std::make_unique<Parts>();
   parts->writable = WritableOf(options);
   TRY_ASSIGN(parts->bridge, BridgeProcess::Start(parts->writable, options.undo));

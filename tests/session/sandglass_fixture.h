@@ -46,7 +46,7 @@ class SandglassFixture : public ::testing::Test {
     MustCall(::chmod(workspace_.Path("keep.txt").c_str(), 0640), "chmod");
   }
 
-  // `sandglass` with these words, in the project. Its input is `input`.
+  // `sandglass` with these words, in the project or in `start_`. Its input is `input`.
   Ended Sandglass(const Words& words, const std::string& input = "") {
     return Finish(Begin(words, input));
   }
@@ -79,7 +79,8 @@ class SandglassFixture : public ::testing::Test {
       ::setenv("A_SECRET", "of the host", 1);
       const int redirected[] = {::dup2(in.get(), 0), ::dup2(started.out.get(), 1),
                                 ::dup2(started.err.get(), 2)};
-      if (redirected[0] < 0 || ::chdir(workspace_.project().c_str()) != 0) ::_exit(99);
+      const std::string& folder = start_.empty() ? workspace_.project() : start_;
+      if (redirected[0] < 0 || ::chdir(folder.c_str()) != 0) ::_exit(99);
       ::execv(argv[0], argv.data());
       ::_exit(99);
     }
@@ -134,6 +135,7 @@ class SandglassFixture : public ::testing::Test {
 
   TempWorkspace workspace_;
   std::string state_, home_;
+  std::string start_;  // where the program is started; "": in the project
 };
 
 }  // namespace sandglass::test

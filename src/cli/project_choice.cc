@@ -1,0 +1,102 @@
+#include "cli/project_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "cli/run_options.h"
+#include "cli/store_access.h"
+
+namespace sandglass::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kReadOnlySuffix = ":ro";
+
+// Themselves, not what lies below.
+constexpr const char* kFoldersOfTheSystem[] = {
+    "/bin",     "/boot",      "/dev",      "/etc",       "/home", "/lib",     "/lib32",
+    "/lib64",   "/libx32",    "/media",    "/mnt",       "/opt",  "/proc",    "/root",
+    "/run",     "/sbin",      "/srv",      "/sys",       "/tmp",  "/usr",     "/usr/bin",
+    "/usr/lib", "/usr/local", "/usr/sbin", "/usr/share", "/var",  "/var/lib", "/var/tmp"};
+
+bool IsSame(const char* path, const std::string& project) {
+  std::error_code ignored;
+  return path != nullptr && fs::equivalent(path, project, ignored);
+}
+
+// "": it is a folder like others.
+std::string WhyTooBroad(const std::string& project) {
+  if (project == "/") return "the whole machine";
+  if (IsSame(std::getenv("HOME"), project)) return "your whole home folder";
+  const bool of_the_system = std::ranges::any_of(
+      kFoldersOfTheSystem, [&](const char* folder) { return IsSame(folder, project); });
+  return of_the_system ? "a folder of the system" : "";
+}
+
+// A command may do what it likes there, and all of it would have to be watched and kept.
+Status CheckNotTooBroad(const std::string& project, const Arguments& arguments) {
+  const std::string why = WhyTooBroad(project);
+  if (why.empty() || arguments.Has(kAllowBroadOption.name)) return Ok();
+  return Error(Code::kInvalid, fmt::format("{} is {}: choose a project folder with -p, or say --{}",
+                                           project, why, kAllowBroadOption.name));
+}
+
+Result<session::SessionProject> ProjectNamed(const Arguments& arguments, std::string_view given) {
+  session::SessionProject project;
+  if (given.ends_with(kReadOnlySuffix)) {
+    given.remove_suffix(kReadOnlySuffix.size());
+    project.access = world::Access::kReadOnly;
+  }
+  TRY_ASSIGN(const std::string folder, FindProject(std::string(given)));
+  TRY_ASSIGN(project.paths, PathsOf(arguments, folder));
+  return project;
+}
+
+Status CheckOneStore(const Arguments& arguments,
+                     const std::vector<session::SessionProject>& projects) {
+  const auto writable =
+      std::ranges::count(projects, world::Access::kReadWrite, &session::SessionProject::access);
+  if (writable <= 1 || !arguments.Has(kStoreOption.name)) return Ok();
+  return Error(Code::kInvalid,
+               "--store names the store of one project; for several say --undo-dir");
+}
+
+}  // namespace
+
+Result<std::vector<session::SessionProject>> ChooseProjects(const Arguments& arguments) {
+  std::vector<session::SessionProject> projects;
+  if (!arguments.Has(kProjectsOption.name)) {
+    TRY_ASSIGN(undo::UndoPaths paths, FindPaths(arguments));
+    projects.push_back({.paths = std::move(paths)});
+  }
+  for (const std::string& given : arguments.Values(kProjectsOption.name)) {
+    TRY_ASSIGN(session::SessionProject project, ProjectNamed(arguments, given));
+    projects.push_back(std::move(project));
+  }
+  TRY(CheckOneStore(arguments, projects));
+  for (const session::SessionProject& project : projects)
+    TRY(CheckNotTooBroad(project.paths.project, arguments));
+  return projects;
+}
+
+std::string UndoCommandFor(const Arguments& arguments, const undo::UndoPaths& paths) {
+  std::vector<std::string> words = {"sandglass", "undo"};
+  std::error_code error;
+  const fs::path here = fs::current_path(error);
+  const bool found = !error && (here == paths.project || (IsInside(here, paths.project) &&
+                                                          !arguments.Has(kStoreOption.name)));
+  if (!found) words.insert(words.end(), {"-p", paths.project});
+  if (arguments.Has(kStoreOption.name)) words.insert(words.end(), {"--store", paths.store});
+  if (arguments.Has(kUndoDirOption.name))
+    words.insert(words.end(), {"--undo-dir", arguments.Value(kUndoDirOption.name)});
+  return QuotedForShell(words);
+}
+
+}  // namespace sandglass::cli
