@@ -36,7 +36,7 @@ void Console::Note(std::string_view text) const {
 }
 
 Result<bool> Console::Confirm(std::string_view question) const {
-  if (::isatty(streams_.in) != 1 || ::isatty(streams_.err) != 1) {
+  if (!can_ask()) {
     return Error(Code::kInvalid, "nobody can be asked here; give --yes if you are sure");
   }
   while (true) {
@@ -44,6 +44,20 @@ Result<bool> Console::Confirm(std::string_view question) const {
     const auto answer = ReadLine(streams_.in);
     if (!answer || answer->empty() || *answer == "n" || *answer == "no") return false;
     if (*answer == "y" || *answer == "yes") return true;
+  }
+}
+
+bool Console::can_ask() const { return ::isatty(streams_.in) == 1 && ::isatty(streams_.err) == 1; }
+
+Result<char> Console::Choose(std::string_view question, std::string_view letters,
+                             char otherwise) const {
+  if (!can_ask()) return Error(Code::kInvalid, "nobody can be asked here");
+  while (true) {
+    TRY(WriteFully(streams_.err, AsBytes(fmt::format("{} ", question))));
+    const auto answer = ReadLine(streams_.in);
+    if (!answer) return otherwise;
+    if (answer->size() == 1 && letters.find(answer->front()) != letters.npos)
+      return answer->front();
   }
 }
 

@@ -37,6 +37,10 @@ class Console {
   // kInvalid: nobody can be asked, since input or error stream is no terminal.
   Result<bool> Confirm(std::string_view question) const;
 
+  // One of `letters`, which stand for the answers; the end of input is `otherwise`. kInvalid as above.
+  Result<char> Choose(std::string_view question, std::string_view letters, char otherwise) const;
+  bool can_ask() const;
+
   // The object that --json prints for a failure.
   Json ErrorToJson(const Error& error) const;
   // A further member of the error object that --json prints when the command fails.

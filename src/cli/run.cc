@@ -18,14 +18,12 @@
 #include "cli/project_choice.h"
 #include "cli/run_options.h"
 #include "cli/run_report.h"
+#include "cli/staged_run.h"
 #include "session/session.h"
 
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kSummaryOption{
-    .name = "summary",
-    .help = "say at the end what changed, also where the error stream is no terminal"};
 constexpr Option kReportOption{
     .name = "json",
     .value = ValueKind::kPath,
@@ -35,9 +33,10 @@ constexpr Option kReportOption{
         "which may be one like /dev/fd/3. The command's own output is never touched",
     .need = ValueNeed::kOptional};
 constexpr Option kOptions[] = {
-    kProjectsOption,   kStoreOption,     kUndoDirOption, kCwdOption,  kEnvOption,  kEphemeralOption,
-    kReadOnlyOption,   kReadWriteOption, kMemoryOption,  kCpusOption, kPidsOption, kTimeoutOption,
-    kAllowBroadOption, kSummaryOption,   kReportOption,  kHelpOption};
+    kProjectsOption,  kStoreOption,    kUndoDirOption,    kCwdOption,     kEnvOption,
+    kEphemeralOption, kReadOnlyOption, kReadWriteOption,  kMemoryOption,  kCpusOption,
+    kPidsOption,      kTimeoutOption,  kAllowBroadOption, kSummaryOption, kReportOption,
+    kStageOption,     kApplyOption,    kDiscardOption,    kHelpOption};
 constexpr Operand kOperands[] = {
     {"COMMAND", ValueKind::kWords, Arity::kOneOrMore, "the program and its arguments"}};
 
@@ -92,26 +91,47 @@ void TellEnding(const Arguments& arguments, const session::CommandReport& report
         fmt::format("the command was ended after {}", arguments.Value(kTimeoutOption.name)));
 }
 
-Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console& console) {
-  TRY_ASSIGN(const session::SessionOptions options, SessionFor(arguments));
-  TRY_ASSIGN(const session::CommandSpec command,
-             CommandFor(arguments, options.projects.front().paths.project));
+// The host's streams and signals are its own for so long.
+Result<session::CommandReport> RunInWorld(const session::SessionOptions& options,
+                                          const session::CommandSpec& command,
+                                          const ReportPlace& place, const Console& console) {
   const StandardStreams& streams = console.streams();
   TRY_ASSIGN(auto host, session::HostStreams::Open({streams.in, streams.out, streams.err}));
   TRY_ASSIGN(auto session, session::Session::Start(options));
   TellRecovery(*session, console);
-  TRY_ASSIGN(const session::CommandReport report, session->Run(command, host));
+  TRY_ASSIGN(session::CommandReport report, session->Run(command, host));
   if (place.is_error_stream() && host.ends_inside_line(control::Stream::kStderr))
     TRY(WriteFully(streams.err, AsBytes(std::string_view("\n"))));
+  return report;
+}
+
+void TellSummary(const session::CommandReport& report, const StagedRun& staged,
+                 const std::vector<ReportedProject>& projects, const Console& console) {
+  const bool discarded = staged.wanted() && report.projects.empty();
+  if (discarded) return console.Note("nothing was applied: the project is as it was");
+  for (const std::string& line : SummaryLines(report, projects)) console.Note(line);
+}
+
+Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console& console) {
+  TRY_ASSIGN(session::SessionOptions options, SessionFor(arguments));
+  TRY_ASSIGN(const session::CommandSpec command,
+             CommandFor(arguments, options.projects.front().paths.project));
+  TRY_ASSIGN(StagedRun staged, StagedRun::Prepare(arguments, options, console));
+  TRY_ASSIGN(session::CommandReport report, RunInWorld(options, command, place, console));
   TellEnding(arguments, report, console);
   if (report.outcome.ending == control::Ending::kLost)
     return Error(Code::kIo, "the world ended before the command did");
+  TRY(staged.Decide(command.label, report, console));
+  for (const std::string& line : StageLines(staged.outcomes())) console.Note(line);
   const std::vector<ReportedProject> projects = Reported(arguments, options);
-  if (arguments.Has(kSummaryOption.name) || ::isatty(streams.err) == 1) {
-    for (const std::string& line : SummaryLines(report, projects)) console.Note(line);
-  }
-  console.SetExitCode(static_cast<uint8_t>(report.outcome.exit_code));
-  return place.Write(ReportToJson(report, projects), streams);
+  const StandardStreams& streams = console.streams();
+  if (arguments.Has(kSummaryOption.name) || ::isatty(streams.err) == 1)
+    TellSummary(report, staged, projects, console);
+  console.SetExitCode(staged.has_conflicts() ? static_cast<uint8_t>(ExitCode::kNotRun)
+                                             : static_cast<uint8_t>(report.outcome.exit_code));
+  Json json = ReportToJson(report, projects);
+  if (staged.wanted()) json.Set("stage", ToJson(staged.outcomes()));
+  return place.Write(json, streams);
 }
 
 Status Run(const Arguments& arguments, Console& console) {
@@ -138,6 +158,14 @@ constinit const Command kRunCommand{
         "unless --ephemeral. "
         "Standard streams are the command's own; on a terminal it gets a terminal. Processes that "
         "it leaves behind end with it.\n\n"
+        "With --stage nothing reaches a project while the command runs: it works on a copy that "
+        "only "
+        "it sees. Afterwards its changes are shown, and you apply all, none or some of them, as "
+        "one "
+        "step. What somebody else changed in the project meanwhile is not overwritten: the message "
+        "names it, the rest is applied, and the exit code is 125. Inside, renaming a folder that "
+        "was "
+        "there before fails as between file systems; mv copies it then.\n\n"
         "With several projects, each has its own history, and the step has the same number in all "
         "of them.",
     .options = kOptions,

@@ -52,6 +52,10 @@ inline constexpr Option kTimeoutOption{
     .value = ValueKind::kText,
     .value_name = "TIME",
     .help = "end the command after this time, such as 30s, 5m or 1h; a number alone is seconds"};
+inline constexpr Option kSummaryOption{
+    .name = "summary",
+    .help = "say at the end what changed, also where the error stream is no terminal"};
+
 // 1024 or 512M. kInvalid.
 Result<uint64_t> ParseSize(std::string_view text);
 // 30s, 5m, 1h, 250ms; 5 is 5s. kInvalid.

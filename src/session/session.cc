@@ -36,9 +36,10 @@ world::LocalWorldSpec WorldFor(const SessionOptions& options) {
                              .shim_path = options.shim_path,
                              .limits = options.limits};
   for (const SessionProject& project : options.projects) {
-    spec.projects.push_back({project.paths.project, project.access});
+    spec.projects.push_back(
+        {project.paths.project, project.access, project.stage_upper, project.stage_work});
     // Whoever can write there can rewrite history.
-    if (project.access == world::Access::kReadWrite)
+    if (project.access != world::Access::kReadOnly)
       spec.hidden_paths.push_back(project.paths.store);
   }
   return spec;

@@ -23,7 +23,9 @@ namespace sandglass::session {
 
 struct SessionProject {
   undo::UndoPaths paths;
+  // kStaged: the session has nothing to do with its log, whose store must exist; stage.h makes the folders.
   world::Access access = world::Access::kReadWrite;
+  std::string stage_upper = {}, stage_work = {};
 };
 
 struct SessionOptions {

@@ -66,7 +66,7 @@ std::optional<std::string> Canonical(const std::string& path) {
 }
 
 bool IsFolder(const std::string& path) {
-  struct stat status{};
+  struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
@@ -161,28 +161,34 @@ class Planner {
 
   // Projects and extra paths. In the order of their names a folder comes before what it holds; of two with one name, projects win.
   Status AddHostPaths() {
-    std::map<std::string, uint64_t> attributes;
-    const auto add = [&](const std::string& path, uint64_t wanted) -> Status {
+    std::map<std::string, MountEntry> entries;
+    const auto add = [&](const std::string& path, MountEntry entry) -> Status {
       const auto real = Canonical(path);
       if (!real) return Error::FromErrno(errno, path);
       if (*real == "/") return Error(Code::kInvalid, "the root folder cannot be shown as it is");
-      attributes.insert_or_assign(*real, wanted);
+      entry.from = entry.target = *real;
+      entry.if_missing = IfMissing::kCreate;
+      entries.insert_or_assign(*real, std::move(entry));
       return Ok();
     };
-    for (const std::string& path : spec_.extra_read_only) TRY(add(path, kTameReadOnly));
-    for (const std::string& path : spec_.extra_read_write) TRY(add(path, kTame));
+    for (const std::string& path : spec_.extra_read_only)
+      TRY(add(path, {.attributes = kTameReadOnly}));
+    for (const std::string& path : spec_.extra_read_write) TRY(add(path, {.attributes = kTame}));
     for (const WorldProject& project : spec_.projects) {
-      TRY(add(project.path, kTameReadOnly));
-      if (!attributes.contains(project.path))
+      TRY(add(project.path, EntryFor(project)));
+      if (!entries.contains(project.path))
         return Error(Code::kInvalid, fmt::format("{} is not a real path", project.path));
     }
-    for (const auto& [path, wanted] : attributes)
-      Add({.kind = TreeKind::kHost,
-           .from = path,
-           .target = path,
-           .attributes = wanted,
-           .if_missing = IfMissing::kCreate});
+    for (auto& [path, entry] : entries) Add(std::move(entry));
     return Ok();
+  }
+
+  static MountEntry EntryFor(const WorldProject& project) {
+    if (project.access != Access::kStaged) return {.attributes = kTameReadOnly};
+    return {.kind = TreeKind::kStaged,
+            .upper = project.upper,
+            .work = project.work,
+            .attributes = kTame};
   }
 
   Status HideSecrets() {

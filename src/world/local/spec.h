@@ -11,12 +11,15 @@
 
 namespace sandglass::world {
 
-// A world always has its projects read-only; kReadWrite means that the bridge will perform its changes.
-enum class Access : uint8_t { kReadWrite, kReadOnly };
+// A world has its projects read-only; kReadWrite means that the bridge will perform its changes. kStaged: it has an overlay of the
+// project instead, and what it changes is only in the folder of the stage.
+enum class Access : uint8_t { kReadWrite, kReadOnly, kStaged };
 
 struct WorldProject {
   std::string path;
   Access access = Access::kReadWrite;
+  // kStaged: folders of overlayfs, on one file system; docs/world.md says which ones will do.
+  std::string upper = {}, work = {};
 };
 
 struct LocalWorldSpec {

@@ -41,20 +41,46 @@ int Attach(int tree, int place) {
 
 struct Option {
   const char* name;
-  const char* value;
+  const char* value;  // null: it is a flag
 };
+
+int SetOption(int context, const Option& option) {
+  const unsigned kind = option.value == nullptr ? FSCONFIG_SET_FLAG : FSCONFIG_SET_STRING;
+  return AsErrno(::syscall(SYS_fsconfig, context, kind, option.name, option.value, 0));
+}
 
 int NewFilesystem(const char* type, std::initializer_list<Option> options) {
   const Fd context(static_cast<int>(::syscall(SYS_fsopen, type, FSOPEN_CLOEXEC)));
   if (!context) return -1;
   for (const Option& option : options) {
-    if (::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_STRING, option.name, option.value, 0) <
-        0)
-      return -1;
+    if (SetOption(context.get(), option) != 0) return -1;
   }
   if (::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) < 0)
     return -1;
   return static_cast<int>(::syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, 0));
+}
+
+// A folder by its descriptor: in the options of overlayfs colons, commas and backslashes of a path would mean something.
+struct FolderOption {
+  explicit FolderOption(const char* path)
+      : folder(::open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
+    std::snprintf(value, sizeof(value), "/proc/self/fd/%d", folder.get());
+  }
+  Fd folder;
+  char value[32];
+};
+
+int NewOverlay(const MountEntry& entry) {
+  const FolderOption lower(entry.from.c_str());
+  const FolderOption upper(entry.upper.c_str());
+  const FolderOption work(entry.work.c_str());
+  if (!lower.folder || !upper.folder || !work.folder) return -1;
+  // Its marks are attributes that an ordinary user may write, which forbids some of its features: folders of the lower layer cannot
+  // be renamed (EXDEV).
+  return NewFilesystem("overlay", {{"lowerdir", lower.value},
+                                   {"upperdir", upper.value},
+                                   {"workdir", work.value},
+                                   {"userxattr", nullptr}});
 }
 
 int NewTmpfs(mode_t mode) {
@@ -66,6 +92,7 @@ int NewTmpfs(mode_t mode) {
 int TreeOf(const MountEntry& entry, int place) {
   switch (entry.kind) {
     case TreeKind::kHost:
+    case TreeKind::kStaged:
       return entry.tree;
     case TreeKind::kTmpfs:
       return NewTmpfs(entry.mode);
@@ -120,14 +147,14 @@ int OpenPoint(int root, const MountEntry& entry, PointKind kind) {
 }
 
 PointKind KindOf(const MountEntry& entry) {
-  struct stat status{};
+  struct stat status {};
   const bool file =
       entry.tree >= 0 && ::fstat(entry.tree, &status) == 0 && !S_ISDIR(status.st_mode);
   return file ? PointKind::kFile : PointKind::kFolder;
 }
 
 int RefuseSymlink(int place) {
-  struct stat status{};
+  struct stat status {};
   if (::fstat(place, &status) != 0) return errno;
   return S_ISLNK(status.st_mode) ? ELOOP : 0;
 }
@@ -150,6 +177,12 @@ bool NothingThere(int error) { return error == ENOENT || error == ENOTDIR || err
 int TakeHostTree(MountEntry& entry) {
   if (entry.kind != TreeKind::kHost) return 0;
   entry.tree = OpenTree(AT_FDCWD, entry.from.c_str());
+  return AsErrno(entry.tree);
+}
+
+int TakeStage(MountEntry& entry) {
+  if (entry.kind != TreeKind::kStaged) return 0;
+  entry.tree = NewOverlay(entry);
   return AsErrno(entry.tree);
 }
 

@@ -11,6 +11,8 @@ namespace sandglass::world {
 
 // Detaches a copy of what the host has there, before anything covers it.
 int TakeHostTree(MountEntry& entry);
+// The same for a stage, which is made of the host's folders.
+int TakeStage(MountEntry& entry);
 // The host's whole tree, read-only, becomes a mount on top of "/"; its descriptor.
 int MountRoot();
 // Mounts one entry below `root`.

@@ -14,6 +14,7 @@ namespace sandglass::world {
 
 enum class TreeKind : uint8_t {
   kHost,    // what the host has at `from`, with everything mounted below
+  kStaged,  // the same without what is mounted below, under an overlay that takes all changes
   kTmpfs,   // fresh and empty
   kProc,    // fresh
   kSysfs,   // fresh
@@ -32,6 +33,7 @@ enum class IfRefused : uint8_t { kFail, kSkip };
 struct MountEntry {
   TreeKind kind = TreeKind::kHost;
   std::string from;
+  std::string upper, work;  // of kStaged
   std::string target;       // absolute, without symlinks
   uint64_t attributes = 0;  // MOUNT_ATTR_*, for all mounts of the tree
   mode_t mode = 0755;       // of a tmpfs
@@ -39,7 +41,7 @@ struct MountEntry {
   IfRefused if_refused = IfRefused::kFail;
   bool seal = false;  // read-only once all mount points in it are made
   int tree =
-      -1;  // the child's: a tree of the host, taken before anything covers it; then what is to be sealed
+      -1;  // the child's: a tree of the host or a stage, taken before anything covers it; then what is to be sealed
 };
 
 // Descriptors for the child, all above the numbers that they are moved to.

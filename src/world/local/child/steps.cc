@@ -86,6 +86,14 @@ int TakeHostTrees(Progress& at) {
   return 0;
 }
 
+int TakeStages(Progress& at) {
+  for (MountEntry& entry : at.plan.mounts) {
+    at.detail = entry.from.c_str();
+    if (const int error = TakeStage(entry); error != 0) return error;
+  }
+  return 0;
+}
+
 int MountReadOnlyRoot(Progress& at) {
   at.root = MountRoot();
   return AsErrno(at.root);
@@ -197,6 +205,7 @@ constexpr ChildStep kSteps[] = {
     {"hide control groups", HideControlGroups},
     {"make mounts private", MakeMountsPrivate},
     {"take", TakeHostTrees},
+    {"stage with overlayfs (Linux 5.11 or later)", TakeStages},
     {"mount the root read-only", MountReadOnlyRoot},
     {"mount", MountAll},
     {"links in /dev", MakeDeviceLinks},
