@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "cli/did_you_mean.h"
+
 namespace sandglass::cli {
 namespace {
 
@@ -90,9 +92,19 @@ class ArgumentParser {
     const size_t equals = text.find('=');
     const std::string_view name = text.substr(0, equals);
     const auto found = std::ranges::find(command().options, name, &Option::name);
-    if (found == command().options.end()) return Wrong(fmt::format("unknown option --{}", name));
+    if (found == command().options.end()) return Wrong(UnknownOption(name));
     if (equals == std::string_view::npos) return Take(*found, std::nullopt);
     return Take(*found, text.substr(equals + 1));
+  }
+
+  std::string UnknownOption(std::string_view name) const {
+    std::vector<std::string_view> names;
+    for (const Option& option : command().options) {
+      if (option.visibility == Visibility::kShown) names.push_back(option.name);
+    }
+    const std::string_view meant = NearestWord(name, names);
+    const std::string hint = meant.empty() ? "" : fmt::format(" (did you mean --{}?)", meant);
+    return fmt::format("unknown option --{}{}", name, hint);
   }
 
   // -f, -p DIR or -pDIR.

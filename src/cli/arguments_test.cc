@@ -95,7 +95,8 @@ TEST(Arguments, WrongOptionsAreNamed) {
   EXPECT_EQ(Refusal(kPlain, {"--quiet"}), "unknown option --quiet; see `sandglass help try`");
   EXPECT_EQ(Refusal(kPlain, {"--quiet=1"}), "unknown option --quiet; see `sandglass help try`");
   EXPECT_EQ(Refusal(kPlain, {"-q"}), "unknown option -q; see `sandglass help try`");
-  EXPECT_EQ(Refusal(kPlain, {"--lou"}), "unknown option --lou; see `sandglass help try`");
+  EXPECT_EQ(Refusal(kPlain, {"--lou"}),
+            "unknown option --lou (did you mean --loud?); see `sandglass help try`");
   EXPECT_EQ(Refusal(kPlain, {"--loud=yes"}), "--loud takes no value; see `sandglass help try`");
   EXPECT_EQ(Refusal(kPlain, {"-lp"}), "--loud takes no value; see `sandglass help try`");
   EXPECT_EQ(Refusal(kPlain, {"--project"}),

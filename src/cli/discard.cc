@@ -1,13 +1,19 @@
 // sandglass discard: forgets all steps.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
+#include "base/fd.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/printable.h"
 #include "cli/store_access.h"
+#include "undo/place.h"
 
 namespace sandglass::cli {
 namespace {
@@ -28,6 +34,22 @@ std::string WhatIsLost(const undo::UndoPaths& paths) {
   return fmt::format("{} recorded {}", steps, steps == 1 ? "step" : "steps");
 }
 
+// What is left is a version and a lock. Whoever has taken that meanwhile keeps the store; a folder that holds more stays.
+void RemoveEmptyStore(const std::string& store) {
+  const Fd folder(::open(store.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return;
+  const Fd lock(::openat(folder.get(), "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
+  const auto names = undo::ListNames(folder.get());
+  if (!names.ok() || !std::ranges::all_of(*names, [](const std::string& name) {
+        return name == "lock" || name == "version";
+      }))
+    return;
+  ::unlinkat(folder.get(), "version", 0);
+  ::unlinkat(folder.get(), "lock", 0);
+  ::rmdir(store.c_str());
+}
+
 Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(auto paths, FindPaths(arguments));
   if (!StoreExists(paths)) {
@@ -41,10 +63,11 @@ Status Run(const Arguments& arguments, Console& console) {
     if (!sure) return Error(Code::kCancelled, "nothing was discarded");
   }
   TRY(undo::UndoLog::Discard(paths));
+  RemoveEmptyStore(paths.store);
   if (console.wants_json()) {
     console.PrintJson(Json::Object({{"discarded", BytesToJson(paths.store)}}));
   } else {
-    console.Print(fmt::format("{}: emptied\n", PrintableName(paths.store)));
+    console.Print(fmt::format("{}: removed\n", PrintableName(paths.store)));
   }
   return Ok();
 }
@@ -55,7 +78,7 @@ constinit const Command kDiscardCommand{
     .name = "discard",
     .summary = "forget all recorded steps",
     .description =
-        "Empties the undo store, whatever its format version; the project is not touched. Nothing "
+        "Removes the undo store, whatever its format version; the project is not touched. Nothing "
         "can be undone or redone "
         "afterwards. Asks first on a terminal; elsewhere --yes is required.",
     .options = kOptions,

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/did_you_mean.h"
 #include "cli/help_text.h"
 
 namespace sandglass::cli {
@@ -31,12 +34,20 @@ std::string_view CommandName(std::string_view word) {
   return word;
 }
 
+Error UnknownCommand(std::string_view word) {
+  std::vector<std::string_view> names;
+  for (const Command* command : AllCommands()) names.push_back(command->name);
+  const std::string_view meant = NearestWord(word, names);
+  const std::string hint = meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant);
+  return Error(Code::kInvalid,
+               fmt::format("there is no command '{}'{}; see `sandglass help`", word, hint));
+}
+
 Status RunCommand(std::span<const std::string_view> words, Console& console) {
   if (words.empty()) return Error(Code::kInvalid, "which command? See `sandglass help`");
   const Command* command = FindCommand(CommandName(words.front()));
   if (command == nullptr) {
-    return Error(Code::kInvalid,
-                 fmt::format("there is no command '{}'; see `sandglass help`", words.front()));
+    return UnknownCommand(words.front());
   }
   TRY_ASSIGN(Arguments arguments, Arguments::Parse(*command, words.subspan(1)));
   if (arguments.Has(kHelpOption.name)) {

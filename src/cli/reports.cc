@@ -15,11 +15,12 @@ constexpr size_t kListedLines = 20;
 
 // The first items, each as an indented line, and how many there are besides.
 template <class T, class ToLine>
-std::string ListText(const std::vector<T>& items, ToLine to_line) {
+std::string ListText(const std::vector<T>& items, ToLine to_line, std::string_view all) {
   std::string out;
   const size_t listed = std::min(items.size(), kListedLines);
   for (size_t i = 0; i < listed; ++i) out += fmt::format("  {}\n", to_line(items[i]));
-  if (items.size() > listed) out += fmt::format("  and {} more\n", items.size() - listed);
+  if (items.size() > listed)
+    out += fmt::format("  and {} more{}{}\n", items.size() - listed, all.empty() ? "" : "; ", all);
   return out;
 }
 
@@ -131,13 +132,15 @@ std::string ConflictText(const undo::Conflict& conflict) {
   return undo::ConflictText(printable);
 }
 
-std::string RewindText(const undo::RewindReport& report) {
-  std::string out = ListText(report.changes, ChangeText);
-  if (!report.conflicts.empty()) out += "conflicts:\n" + ListText(report.conflicts, ConflictText);
+std::string RewindText(const undo::RewindReport& report, std::string_view all) {
+  std::string out = ListText(report.changes, ChangeText, all);
+  if (!report.conflicts.empty())
+    out += "conflicts:\n" + ListText(report.conflicts, ConflictText, all);
   if (!report.kept.empty())
     out += "folders that stay because they hold something that was not recorded:\n" +
-           ListText(report.kept, PrintableName);
-  if (!report.warnings.empty()) out += "warnings:\n" + ListText(report.warnings, PrintableText);
+           ListText(report.kept, PrintableName, all);
+  if (!report.warnings.empty())
+    out += "warnings:\n" + ListText(report.warnings, PrintableText, all);
   return out;
 }
 
@@ -159,7 +162,7 @@ std::string RecoveryText(const undo::RecoveryReport& recovery) {
     out += ambient ? fmt::format("the interrupted ambient step{} has been closed\n", step)
                    : fmt::format("the interrupted step{} has been taken back\n", step);
   }
-  return out + RewindText(recovery.rewind);
+  return out + RewindText(recovery.rewind, "");
 }
 
 }  // namespace sandglass::cli

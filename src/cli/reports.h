@@ -24,9 +24,8 @@ std::string FlagsText(const std::vector<undo::Change>& changes);
 Json FlagsToJson(const std::vector<undo::Change>& changes);
 // "edited    src/a.txt: has been changed since"
 std::string ConflictText(const undo::Conflict& conflict);
-// Indented lines for all parts of the report; of long lists only the first, and how many more there
-// are.
-std::string RewindText(const undo::RewindReport& report);
+// Indented lines for all parts of the report; of long lists only the first, how many more there are, and `all`: "--json lists all".
+std::string RewindText(const undo::RewindReport& report, std::string_view all);
 // "3, 2, 1"
 std::string StepsText(const std::vector<StepId>& steps);
 // What opening the store did; "" when it had nothing to do.

@@ -48,7 +48,8 @@ TEST(Reports, LongListsAreCut) {
   undo::RewindReport report;
   for (int i = 0; i < 25; ++i)
     report.changes.push_back({.kind = ChangeKind::kCreated, .path = "f"});
-  EXPECT_THAT(RewindText(report), EndsWith("created   f (0 B)\n  and 5 more\n"));
+  EXPECT_THAT(RewindText(report, "--json lists all"),
+              EndsWith("created   f (0 B)\n  and 5 more; --json lists all\n"));
 }
 
 TEST(Reports, EveryPartOfARewindIsShown) {
@@ -56,7 +57,7 @@ TEST(Reports, EveryPartOfARewindIsShown) {
   report.conflicts.push_back({undo::ConflictKind::kOccupied, "c", ""});
   report.kept = {"dir"};
   report.warnings = {"something odd"};
-  const std::string text = RewindText(report);
+  const std::string text = RewindText(report, "");
   EXPECT_THAT(text, HasSubstr("conflicts:\n  occupied  c\n"));
   EXPECT_THAT(text, HasSubstr("not recorded:\n  dir\n"));
   EXPECT_THAT(text, HasSubstr("warnings:\n  something odd\n"));

@@ -13,7 +13,9 @@ constexpr Option kOptions[] = {kForceOption, kStopOption,    kDryRunOption, kPro
                                kStoreOption, kUndoDirOption, kJsonOption,   kHelpOption};
 constexpr Operand kOperands[] = {
     {"STEP", ValueKind::kStep, Arity::kOne, "the step's number, as history shows it"},
-    {"PATH", ValueKind::kPath, Arity::kOneOrMore, "a file or folder, relative to the project"},
+    {"PATH", ValueKind::kPath, Arity::kOneOrMore,
+     "a file or folder: absolute, or relative to the current folder, or to the project if that is "
+     "elsewhere"},
 };
 
 Status Run(const Arguments& arguments, Console& console) {

@@ -32,20 +32,29 @@ std::string Heading(const undo::RewindReport& report, std::string_view verb) {
 }
 
 // The library says what is wrong; what a person can do about it are words of this program.
-Error WithNextStep(session::RewindKind kind, const Error& error) {
+std::string NextStep(const session::RewindRequest& request, const Error& error) {
+  if (request.force == undo::Force::kYes) return "";
   const bool incomplete = error.code() == Code::kUnprotected || error.code() == Code::kCorrupt;
-  if (kind != session::RewindKind::kUndo || !incomplete) return error;
-  return Error(error.code(),
-               error.message() +
-                   "\nundo --force takes back what was kept and leaves the rest as it is; restore "
-                   "brings back single paths",
-               error.sys_errno());
+  if (incomplete && request.kind == session::RewindKind::kUndo)
+    return "\nundo --force takes back what was kept and leaves the rest as it is; restore "
+           "brings back single paths";
+  if (error.code() != Code::kConflict) return "";
+  return fmt::format(
+      "\nnothing was touched; `sandglass {} --force` goes on in spite of that, and keeps what it "
+      "replaces",
+      session::NameOf(request.kind));
 }
 
-std::string ReportText(const session::RewindRequest& request, const undo::RewindReport& report) {
+Error WithNextStep(const session::RewindRequest& request, const session::RewindAnswer& answer) {
+  const Error& error = *answer.error;
+  return Error(error.code(), error.message() + NextStep(request, error), error.sys_errno());
+}
+
+std::string ReportText(const session::RewindRequest& request, const undo::RewindReport& report,
+                       std::string_view all) {
   const RewindWords& words = WordsFor(request.kind);
   const bool planned = request.deed == session::Deed::kPlanned;
-  return Heading(report, planned ? words.planned : words.done) + RewindText(report);
+  return Heading(report, planned ? words.planned : words.done) + RewindText(report, all);
 }
 
 // For --json; the message itself names them for people.
@@ -62,14 +71,14 @@ Status PrintAnswer(const session::RewindRequest& request, const session::RewindA
                    const undo::RecoveryReport& recovery, Console& console) {
   if (answer.error) {
     AddErrorDetails(answer, console);
-    return WithNextStep(request.kind, *answer.error);
+    return WithNextStep(request, answer);
   }
   const undo::RewindReport& report = *answer.report;
   const bool planned = request.deed == session::Deed::kPlanned;
   if (console.wants_json())
     console.PrintJson(ReportToJson(report, recovery).Set("dry_run", planned));
   else
-    console.Print(ReportText(request, report));
+    console.Print(ReportText(request, report, "--json lists all"));
   if (!planned || report.conflicts.empty() || request.force == undo::Force::kYes) return Ok();
   console.KeepOutput();
   return Error(undo::RefusalCode(report.conflicts), "without --force it would be refused");
@@ -109,6 +118,9 @@ Status RunRewind(const Arguments& arguments, session::RewindRequest request, Con
   TakeRewindOptions(arguments, request);
   TRY_ASSIGN(const undo::UndoPaths paths, FindExistingStore(arguments));
   request.project = paths.project;
+  for (std::string& path : request.paths) {
+    TRY_ASSIGN(path, PathInProject(paths.project, path));
+  }
   const auto log = OpenLog(paths, console);
   if (log.ok()) return PrintAnswer(request, Perform(**log, request), (*log)->recovery(), console);
   TRY_ASSIGN(const session::RewindAnswer answer, AskOwner(paths, request, log.error()));
@@ -116,9 +128,8 @@ Status RunRewind(const Arguments& arguments, session::RewindRequest request, Con
 }
 
 std::string AnswerText(const session::RewindRequest& request, const session::RewindAnswer& answer) {
-  if (answer.report) return ReportText(request, *answer.report);
-  return fmt::format("sandglass: {}\n",
-                     PrintableText(WithNextStep(request.kind, *answer.error).message()));
+  if (answer.report) return ReportText(request, *answer.report, "");
+  return fmt::format("sandglass: {}\n", PrintableText(WithNextStep(request, answer).message()));
 }
 
 }  // namespace sandglass::cli

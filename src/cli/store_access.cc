@@ -12,10 +12,11 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "cli/reports.h"
+#include "cli/run_options.h"
 #include "session/open_log.h"
 
 namespace sandglass::cli {
-// The real path of a folder that can be looked into.
+
 Result<std::string> FindProject(const std::string& given) {
   std::error_code error;
   const std::filesystem::path project = std::filesystem::canonical(given, error);
@@ -70,6 +71,24 @@ Result<undo::UndoPaths> FindPaths(const Arguments& arguments) {
   // A store that is named belongs to one project, which is then named too, or here.
   if (named || arguments.Has(kStoreOption.name)) return PathsOf(arguments, folder);
   return SearchUpwards(arguments, folder);
+}
+
+Result<std::string> PathInProject(const std::string& project, const std::string& given) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path root = project, here = fs::current_path(error);
+  const bool inside = !error && IsInside(here, root);
+  const fs::path path = ((inside ? here : root) / given).lexically_normal();
+  // The last name may be a symlink, which is meant itself; what leads to it may be one as well.
+  const bool has_name = path.has_filename() && path != root;
+  fs::path real = fs::weakly_canonical(has_name ? path.parent_path() : path, error);
+  if (error) real = path.parent_path();
+  if (has_name) real /= path.filename();
+  for (const fs::path& candidate : {path, real}) {
+    if (IsInside(candidate, root)) return candidate.lexically_relative(root).native();
+  }
+  return Error(Code::kOutsideRoot,
+               fmt::format("{} does not lie in the project {}", given, project));
 }
 
 std::string WhereElse(const undo::UndoPaths& paths) {

@@ -20,6 +20,9 @@ Result<undo::UndoPaths> PathsOf(const Arguments& arguments, const std::string& p
 // The project that is meant: the one that was named, else the nearest at or above the current folder that has a store, else the
 // current folder. Errors as of FindProject.
 Result<undo::UndoPaths> FindPaths(const Arguments& arguments);
+// A path that someone typed, from the project's root: an absolute one must lie in it, another one is meant from the current folder if
+// that lies in the project, else from the project. It need not exist. kOutsideRoot.
+Result<std::string> PathInProject(const std::string& project, const std::string& given);
 // What belongs to this project in a folder of many.
 std::string FolderNameFor(const std::string& project);
 // An empty folder is none yet; one that cannot be looked at counts, so that opening it says why.

@@ -110,6 +110,9 @@ Status CommandRun::Do(const control::Ended& ended) {
   if (ended.outcome.id != report_.step) return Ok();
   report_.outcome = ended.outcome;
   ended_ = true;
+  if (const uint64_t kills = parts_.world->OutOfMemoryKills(); kills > 0)
+    Warn(fmt::format("the memory limit was reached, and the kernel killed {} of its processes",
+                     kills));
   return Ok();
 }
 

@@ -17,13 +17,6 @@ struct KindRow {
 constexpr KindRow kKinds[] = {
     {RewindKind::kUndo, "undo"}, {RewindKind::kRedo, "redo"}, {RewindKind::kRestore, "restore"}};
 
-std::string_view NameOf(RewindKind kind) {
-  for (const KindRow& row : kKinds) {
-    if (row.kind == kind) return row.name;
-  }
-  return "";
-}
-
 Result<RewindKind> KindNamed(std::string_view name) {
   for (const KindRow& row : kKinds) {
     if (row.name == name) return row.kind;
@@ -106,6 +99,13 @@ Result<RewindAnswer> ErrorFromJson(const Json& json) {
 }
 
 }  // namespace
+
+std::string_view NameOf(RewindKind kind) {
+  for (const KindRow& row : kKinds) {
+    if (row.kind == kind) return row.name;
+  }
+  return "";
+}
 
 RewindAnswer Refused(Error error) {
   RewindAnswer answer;

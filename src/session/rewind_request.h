@@ -50,6 +50,8 @@ struct RewindAnswer {
   std::vector<pid_t> running;             // of kBusy: who is in the way
 };
 
+// "undo", "redo", "restore".
+std::string_view NameOf(RewindKind kind);
 RewindAnswer Refused(Error error);
 // With a log that the caller owns.
 RewindAnswer Perform(undo::UndoLog& log, const RewindRequest& request);

@@ -14,13 +14,16 @@ namespace {
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::milliseconds kAfterKill{2'000};
 
-RewindAnswer WithProcesses(RewindAnswer answer, std::vector<pid_t> running) {
-  if (!answer.error || answer.error->code() != Code::kBusy || running.empty()) return answer;
-  answer.error =
-      Error(Code::kBusy, fmt::format("{}\nstill running: process {}; undo --stop ends them first",
-                                     answer.error->message(), fmt::join(running, ", ")));
-  answer.running = std::move(running);
-  return answer;
+// What is in the way, who it is, and what to do about it.
+Error Busy(const Error& error, std::string_view command, const std::vector<pid_t>& running) {
+  const std::string what = command.empty()
+                               ? error.message()
+                               : fmt::format("a command is at work on this project: {}", command);
+  if (running.empty()) return Error(Code::kBusy, what + "\nwait until it has ended");
+  return Error(Code::kBusy,
+               fmt::format("{}\nstill running: process {}; wait until they have ended, "
+                           "or add --stop to end them first",
+                           what, fmt::join(running, ", ")));
 }
 
 }  // namespace
@@ -63,7 +66,11 @@ void Rewinds::Work() {
 RewindAnswer Rewinds::Do(const RewindRequest& request) {
   RewindAnswer answer = parts_.bridge->Rewind(request);
   if (!answer.error) return answer;
-  return WithProcesses(std::move(answer), runner_.Processes());
+  if (answer.error->code() != Code::kBusy) return answer;
+  answer.running = runner_.Processes();
+  const std::string_view command = keeper_.has_begun() ? keeper_.label() : std::string_view();
+  answer.error = Busy(*answer.error, command, answer.running);
+  return answer;
 }
 
 }  // namespace sandglass::session

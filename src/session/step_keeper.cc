@@ -11,6 +11,7 @@ Result<StepId> StepKeeper::NextId() const {
 
 Status StepKeeper::Open(StepId id, const std::string& label, undo::IfUnchanged if_unchanged) {
   id_ = id;
+  label_ = label;
   has_step_ = true;  // an announcement that fails may have reached some of the projects
   return parts_.bridge->Announce(id, label, if_unchanged);
 }

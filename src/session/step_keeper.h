@@ -21,6 +21,7 @@ class StepKeeper {
   // What the step that was closed last did.
   Result<std::vector<ProjectStep>> Changes() const;
 
+  const std::string& label() const { return label_; }
   // Something was changed in it.
   bool has_begun() const;
 
@@ -28,6 +29,7 @@ class StepKeeper {
   Session::Parts& parts_;
   StepId id_{0};
   bool has_step_ = false;
+  std::string label_;
 };
 
 }  // namespace sandglass::session

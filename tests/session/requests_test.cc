@@ -33,7 +33,7 @@ class SessionRequests : public SandglassFixture {
   // While a command runs that has changed nothing.
   Started BeginIdle() {
     Started started = BeginScript(std::string("echo ready; ") + kUntilStopped);
-    struct stat said{};
+    struct stat said {};
     for (int i = 0; i < 1000 && said.st_size == 0; ++i) {
       ::usleep(10'000);
       MustCall(::fstat(started.out.get(), &said), "fstat");
@@ -137,6 +137,22 @@ TEST_F(SessionRequests, WhoeverChangedSomethingAndStillRunsIsNamed) {
   EXPECT_EQ(::kill(shell, 0), 0) << "it is a process of this machine";
   EXPECT_THAT(WithStore({"undo"}).err, HasSubstr(std::to_string(shell)));
   EXPECT_TRUE(workspace_.Exists("ready"));
+  EXPECT_EQ(Stop(running).exit_code, 0);
+}
+
+TEST_F(SessionRequests, WhoIsInTheWayIsToldInTheWordsOfWhatWasAsked) {
+  MakeStep("touch first");
+  const Started running = BeginScript(std::string("touch ready; ") + kUntilStopped);
+  WaitUntilExists("ready");
+  for (const Words& words : {Words{"undo"}, Words{"redo"}, Words{"restore", "1", "first"}}) {
+    const Ended refused = WithStore(words);
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, HasSubstr("a command is at work on this project: sh -c")) << words[0];
+    EXPECT_THAT(refused.err, HasSubstr("still running: process ")) << words[0];
+    EXPECT_THAT(refused.err, HasSubstr("add --stop")) << words[0];
+    EXPECT_THAT(refused.err, Not(HasSubstr("abort"))) << words[0];
+    EXPECT_THAT(refused.err, Not(HasSubstr("undo --stop"))) << words[0];
+  }
   EXPECT_EQ(Stop(running).exit_code, 0);
 }
 

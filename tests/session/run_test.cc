@@ -127,6 +127,85 @@ TEST_F(SandglassRun, ATimeoutEndsTheCommandAndItsStepCanBeUndone) {
   EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
 }
 
+TEST_F(SandglassRun, ATimeoutWithoutAUnitIsInSeconds) {
+  const Ended ran = Sandglass({"run", "--timeout", "1", "--", "sleep", "60"});
+  EXPECT_EQ(ran.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(Sandglass({"run", "--timeout", "60", "--", "true"}).exit_code, 0);
+}
+
+TEST_F(SandglassRun, WhatTheMemoryLimitKilledIsTold) {
+  const Ended ran = Sandglass({"run", "--memory", "64M", "--json", "--", "python3", "-c",
+                               "x = bytearray(300 << 20); print(len(x))"});
+  if (ran.err.find("memory limit cannot be enforced here") != std::string::npos)
+    GTEST_SKIP() << "no control group for memory can be made here";
+  EXPECT_EQ(ran.exit_code, 128 + SIGKILL) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("sandglass: the memory limit was reached"));
+  EXPECT_THAT(ran.err, HasSubstr(R"("warnings":["the memory limit was reached)"));
+  EXPECT_EQ(Sandglass({"run", "--memory", "64M", "--", "true"}).err, "");
+}
+
+TEST_F(SandglassRun, HistoryShowsTheStepThatRunsAndTheOneThatWasInterrupted) {
+  const Started child = Begin({"run", "--", "sh", "-c", "touch ready; sleep 60"});
+  WaitUntilExists("ready");
+  const std::string process = "still running, process " + std::to_string(child.pid);
+  EXPECT_THAT(Sandglass({"history"}).out, HasSubstr(process));
+  EXPECT_THAT(Sandglass({"history"}).out, HasSubstr("touch ready; sleep 60"));
+  EXPECT_THAT(Sandglass({"history", "--json"}).out, HasSubstr(R"("state":"running")"));
+  MustCall(::kill(child.pid, SIGKILL), "kill");
+  Finish(child);
+  EXPECT_THAT(Sandglass({"history"}).out, HasSubstr("interrupted; the next command"));
+  EXPECT_THAT(Sandglass({"history", "--json"}).out,
+              HasSubstr(R"("state":"interrupted","pid":null)"));
+  EXPECT_EQ(Run({"true"}).exit_code, 0);
+  EXPECT_THAT(Sandglass({"history"}).out, Not(HasSubstr("interrupted")));
+  EXPECT_THAT(Sandglass({"history", "--json"}).out, HasSubstr(R"("open":null)"));
+}
+
+TEST_F(SandglassRun, RestoreUnderstandsPathsAsTheyAreTyped) {
+  ASSERT_EQ(Shell("echo new >src/deep/file; rm keep.txt; rm src/deep/link").exit_code, 0);
+  EXPECT_EQ(Sandglass({"restore", "1", workspace_.Path("keep.txt")}).exit_code, 0);
+  EXPECT_EQ(workspace_.ReadFile("keep.txt"), "kept\n");
+  start_ = workspace_.Path("src/deep");
+  EXPECT_EQ(Sandglass({"restore", "1", "file", "./link"}).exit_code, 0);
+  EXPECT_EQ(workspace_.ReadFile("src/deep/file"), "old\n");
+  EXPECT_TRUE(std::filesystem::is_symlink(workspace_.Path("src/deep/link")));
+  start_ = workspace_.root();
+  EXPECT_EQ(Sandglass({"restore", "-p", workspace_.project(), "1", "src/deep"}).exit_code, 0);
+  const Ended elsewhere = Sandglass({"restore", "-p", workspace_.project(), "1", "/etc/passwd"});
+  EXPECT_EQ(elsewhere.exit_code, 1);
+  EXPECT_THAT(elsewhere.err, HasSubstr("/etc/passwd does not lie in the project"));
+}
+
+TEST_F(SandglassRun, AConflictNamesWhatGoesOnInSpiteOfIt) {
+  ASSERT_EQ(Shell("echo new >keep.txt").exit_code, 0);
+  workspace_.WriteFile("keep.txt", "a person's\n");
+  EXPECT_THAT(Sandglass({"undo"}).err, HasSubstr("`sandglass undo --force` goes on"));
+  EXPECT_THAT(Sandglass({"restore", "1", "keep.txt"}).err,
+              HasSubstr("`sandglass restore --force` goes on"));
+  EXPECT_EQ(Sandglass({"undo", "--force"}).exit_code, 0);
+  EXPECT_EQ(workspace_.ReadFile("keep.txt"), "kept\n");
+}
+
+TEST_F(SandglassRun, SlipsAreNoticed) {
+  EXPECT_THAT(Sandglass({"udno"}).err, HasSubstr("did you mean 'undo'?"));
+  EXPECT_THAT(Sandglass({"undo", "--dry-rnu"}).err, HasSubstr("did you mean --dry-run?"));
+  EXPECT_THAT(Sandglass({"frobnicate"}).err, Not(HasSubstr("did you mean")));
+}
+
+TEST_F(SandglassRun, DiscardLeavesNoEmptyStore) {
+  ASSERT_EQ(Run({"touch", "made"}).exit_code, 0);
+  const auto stores = [&] {
+    return std::distance(std::filesystem::directory_iterator(state_ + "/undo"),
+                         std::filesystem::directory_iterator());
+  };
+  EXPECT_EQ(stores(), 1);
+  EXPECT_EQ(Sandglass({"discard", "--yes"}).exit_code, 0);
+  EXPECT_EQ(stores(), 0);
+  EXPECT_TRUE(workspace_.Exists("made"));
+  EXPECT_EQ(Run({"touch", "again"}).exit_code, 0);
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+}
+
 TEST_F(SandglassRun, ASignalIsPassedOn) {
   const Started child = Begin(
       {"run", "--", "sh", "-c", "trap 'exit 5' INT; touch ready; while :; do sleep 0.05; done"});

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <thread>
 
@@ -151,6 +152,20 @@ Result<std::string> MakeCgroup(const CgroupPlace& place, std::string_view contro
 
 Status JoinCgroup(const std::string& group, pid_t pid) {
   return WriteValue(group + "/cgroup.procs", fmt::format("{}", pid));
+}
+
+// "oom_kill 3", in version 2 and in version 1 from Linux 4.13 on.
+uint64_t OutOfMemoryKillsIn(const std::string& group) {
+  constexpr std::string_view kKey = "oom_kill ";
+  for (const char* file : {"memory.events", "memory.oom_control"}) {
+    const auto text = ReadFileAt(AT_FDCWD, fmt::format("{}/{}", group, file).c_str(), kMaxProcFile);
+    if (!text.ok()) continue;
+    for (const std::string_view line : Split(*text, '\n')) {
+      if (line.starts_with(kKey))
+        return std::strtoull(std::string(line.substr(kKey.size())).c_str(), nullptr, 10);
+    }
+  }
+  return 0;
 }
 
 void RemoveCgroup(const std::string& group) {

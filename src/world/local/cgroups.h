@@ -31,6 +31,8 @@ Result<std::string> MakeCgroup(const CgroupPlace& place, std::string_view contro
                                uint64_t amount);
 Status JoinCgroup(const std::string& group, pid_t pid);
 // Its processes have ended, but the kernel may take a moment to notice.
+// As the kernel counts them there; 0 also of a group that does not limit memory.
+uint64_t OutOfMemoryKillsIn(const std::string& group);
 void RemoveCgroup(const std::string& group);
 
 }  // namespace sandglass::world

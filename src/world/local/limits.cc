@@ -95,6 +95,12 @@ Status EnforcedLimits::AddByGroup(std::string_view controller, uint64_t amount,
   return Ok();
 }
 
+uint64_t EnforcedLimits::OutOfMemoryKills() const {
+  uint64_t kills = 0;
+  for (const std::string& group : groups_) kills += OutOfMemoryKillsIn(group);
+  return kills;
+}
+
 Status EnforcedLimits::Join(pid_t pid) const {
   for (const std::string& group : groups_) TRY(JoinCgroup(group, pid));
   return Ok();

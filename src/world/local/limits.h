@@ -41,6 +41,8 @@ class EnforcedLimits {
 
   // Puts the world's first process into the groups, before it does anything.
   Status Join(pid_t pid) const;
+  // How many processes the kernel has killed because the memory limit was reached.
+  uint64_t OutOfMemoryKills() const;
   const std::vector<ProcessLimit>& process_limits() const { return process_limits_; }
   // By which means, and what is not limited: "memory limit: cgroup v1".
   const std::vector<std::string>& notes() const { return notes_; }

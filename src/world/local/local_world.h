@@ -58,6 +58,8 @@ class LocalWorld {
   void Kill();
   // True: all are gone.
   bool Wait(std::chrono::milliseconds timeout);
+  // How many processes inside the kernel has killed because the memory limit was reached.
+  uint64_t OutOfMemoryKills() const { return limits_.OutOfMemoryKills(); }
   // By which means limits are enforced, and which are absent.
   const std::vector<std::string>& notes() const { return limits_.notes(); }
 
