@@ -24,7 +24,9 @@ inline constexpr ExitCodeRow kExitCodes[] = {
      "someone else changed something in between, and nothing was touched; also by a dry run that "
      "finds such a conflict"},
     {ExitCode::kNotRun,
-     "of run alone: the command was not run, or not to its end, for a reason of ours. All its "
+     "of run alone: the command was not run, or not to its end, for a reason of ours, or some of "
+     "what "
+     "it staged was not applied. All its "
      "other exit codes are the "
      "command's: 128+n for signal n, 126 if it may not be executed, 127 if there is no such "
      "program"},
