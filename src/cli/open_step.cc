@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/io.h"
 #include "cli/printable.h"
+#include "session/bridge_process.h"
 #include "undo/journal_view.h"
 
 namespace sandglass::cli {
@@ -38,6 +39,20 @@ bool HoldsLock(pid_t pid, ino_t lock) {
   return false;
 }
 
+// People know the session, not the process that works for it.
+pid_t SessionOf(pid_t pid) {
+  constexpr size_t kMaxStatus = size_t{64} << 10;
+  constexpr std::string_view kParent = "\nPPid:\t";
+  const auto text = ReadFileAt(AT_FDCWD, fmt::format("/proc/{}/status", pid).c_str(), kMaxStatus);
+  if (!text.ok() || !text->starts_with(fmt::format("Name:\t{}\n", session::kBridgeName)))
+    return pid;
+  const size_t at = text->find(kParent);
+  pid_t parent = pid;
+  if (at != text->npos)
+    std::from_chars(text->data() + at + kParent.size(), text->data() + text->size(), parent);
+  return parent;
+}
+
 std::optional<pid_t> OwnerOf(int store) {
   struct stat lock {};
   const auto text = ReadFileAt(store, "lock", kMaxLockFile);
@@ -45,7 +60,7 @@ std::optional<pid_t> OwnerOf(int store) {
   pid_t pid = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), pid);
   if (error != std::errc() || !HoldsLock(pid, lock.st_ino)) return std::nullopt;
-  return pid;
+  return SessionOf(pid);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "cli/reports.h"
 #include "cli/run_options.h"
 #include "cli/store_access.h"
+#include "session/open_log.h"
 #include "session/stage_diff.h"
 #include "undo/report_json.h"
 
@@ -140,7 +141,7 @@ Result<std::set<std::string>> StagedRun::Choose(const Staged& staged,
 
 Status StagedRun::Apply(Staged& staged, const std::set<std::string>& paths,
                         const std::string& label, session::CommandReport& report) {
-  TRY_ASSIGN(auto log, undo::UndoLog::Open(staged.paths));
+  TRY_ASSIGN(auto log, session::OpenLogSoon(staged.paths, {}));
   undo::StepSpec step{.label = label};
   if (report.step.value > 0) step.id = std::max(report.step, log->next_step_id());
   auto applied = session::ApplyStage(staged.stage, paths, *log, step);
