@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "cli/printable.h"
 #include "session/bridge_process.h"
+#include "session/request_server.h"
 #include "undo/journal_view.h"
 
 namespace sandglass::cli {
@@ -39,28 +40,28 @@ bool HoldsLock(pid_t pid, ino_t lock) {
   return false;
 }
 
-// People know the session, not the process that works for it.
-pid_t SessionOf(pid_t pid) {
+// People know the session, not the bridge process that works for it and outlives it by a moment.
+std::optional<pid_t> SessionOf(pid_t pid, const std::string& store) {
   constexpr size_t kMaxStatus = size_t{64} << 10;
   constexpr std::string_view kParent = "\nPPid:\t";
   const auto text = ReadFileAt(AT_FDCWD, fmt::format("/proc/{}/status", pid).c_str(), kMaxStatus);
-  if (!text.ok() || !text->starts_with(fmt::format("Name:\t{}\n", session::kBridgeName)))
-    return pid;
+  if (!text.ok()) return std::nullopt;
+  if (!text->starts_with(fmt::format("Name:\t{}\n", session::kBridgeName))) return pid;
   const size_t at = text->find(kParent);
+  if (at == text->npos || !session::SessionListens(store)) return std::nullopt;
   pid_t parent = pid;
-  if (at != text->npos)
-    std::from_chars(text->data() + at + kParent.size(), text->data() + text->size(), parent);
+  std::from_chars(text->data() + at + kParent.size(), text->data() + text->size(), parent);
   return parent;
 }
 
-std::optional<pid_t> OwnerOf(int store) {
+std::optional<pid_t> OwnerOf(int store, const std::string& path) {
   struct stat lock {};
   const auto text = ReadFileAt(store, "lock", kMaxLockFile);
   if (!text.ok() || ::fstatat(store, "lock", &lock, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
   pid_t pid = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), pid);
   if (error != std::errc() || !HoldsLock(pid, lock.st_ino)) return std::nullopt;
-  return SessionOf(pid);
+  return SessionOf(pid, path);
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ std::optional<OpenStep> FindOpenStep(const std::string& store) {
   if (!step) return std::nullopt;
   const auto journal = undo::JournalView::Open(step.get(), "journal");
   if (!journal.ok()) return std::nullopt;
-  return OpenStep{.header = journal->header(), .owner = OwnerOf(folder.get())};
+  return OpenStep{.header = journal->header(), .owner = OwnerOf(folder.get(), store)};
 }
 
 std::string OpenStepText(const OpenStep& step) {
