@@ -30,21 +30,20 @@ constexpr uint64_t kProcRootInode = 1;
 Error Failure(std::string_view what) { return Error::FromErrno(errno, what); }
 Error Refused(int sys_errno, std::string_view what) { return Error::FromErrno(sys_errno, what); }
 
-struct Identity {
-  uint64_t device = 0, inode = 0, mount = 0;
-  uint32_t mode = 0, links = 0;
-  bool SameInode(const Identity& other) const {
-    return device == other.device && inode == other.inode;
-  }
-};
+constexpr unsigned kIdentityMask =
+    STATX_TYPE | STATX_MODE | STATX_INO | STATX_NLINK | STATX_MNT_ID;
+
+Identity IdentityIn(const struct statx& st) {
+  return Identity{makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, st.stx_mnt_id,
+                  st.stx_mode, st.stx_nlink};
+}
 
 Result<Identity> IdentityOf(int fd) {
   struct statx st;
-  if (::statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-              STATX_TYPE | STATX_MODE | STATX_INO | STATX_NLINK | STATX_MNT_ID, &st) != 0)
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, kIdentityMask, &st) !=
+      0)
     return Failure("statx");
-  return Identity{makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, st.stx_mnt_id,
-                  st.stx_mode, st.stx_nlink};
+  return IdentityIn(st);
 }
 
 Fd OpenAt2(int dir, const std::string& path, uint64_t flags, uint64_t resolve) {
@@ -212,24 +211,32 @@ Result<Object> Resolver::Identify(const Caller& caller, Fd fd) {
   return Refused(EROFS, "the object is not where its descriptor says");
 }
 
+// A folder of a project that was looked up before and is still where it was; null: none such.
+DirPtr Resolver::Remembered(const DirKey& key) {
+  DirPtr known;
+  {
+    MutexLock lock(mutex_);
+    const auto found = cache_.find(key);
+    if (found == cache_.end()) return nullptr;
+    known = found->second;
+  }
+  // The descriptor pins the inode, but the folder may have moved.
+  const auto path = ReadLinkAt(AT_FDCWD, MagicPath(known->fd.get()).c_str());
+  const auto rel = path ? Below(*path, known->project->path) : std::nullopt;
+  return rel && *rel == known->path ? known : nullptr;
+}
+
 Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd) {
-  TRY_ASSIGN(Identity seen, IdentityOf(fd.get()));
+  TRY_ASSIGN(const Identity seen, IdentityOf(fd.get()));
+  return Classify(caller, std::move(fd), seen);
+}
+
+Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd, const Identity& seen) {
   const bool visible = caller.view.Find(seen.mount) != nullptr;
-  const auto key = std::pair(seen.device, seen.inode);
+  const DirKey key(seen.device, seen.inode);
   if (visible) {
     if (seen.links == 0) return Refused(ENOENT, "the folder was removed");
-    DirPtr known;
-    {
-      MutexLock lock(mutex_);
-      const auto found = cache_.find(key);
-      if (found != cache_.end()) known = found->second;
-    }
-    if (known != nullptr) {
-      // The descriptor pins the inode, but the folder may have moved.
-      const auto path = ReadLinkAt(AT_FDCWD, MagicPath(known->fd.get()).c_str());
-      const auto rel = path ? Below(*path, known->project->path) : std::nullopt;
-      if (rel && *rel == known->path) return known;
-    }
+    if (DirPtr known = Remembered(key)) return known;
   }
   TRY_ASSIGN(Object object, Identify(caller, std::move(fd)));
   auto dir = std::make_shared<const Dir>(
@@ -242,15 +249,22 @@ Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd) {
   return DirPtr(dir);
 }
 
-Result<DirPtr> Resolver::StartDir(const Caller& caller, int dirfd) {
-  if (dirfd == AT_FDCWD) {
-    TRY_ASSIGN(Fd cwd, caller.task.OpenWorkingDir());
-    return Classify(caller, std::move(cwd));
+Result<DirPtr> Resolver::WorkingDir(const Caller& caller) {
+  TRY_ASSIGN(const struct statx st, caller.task.StatWorkingDir(kIdentityMask));
+  const Identity seen = IdentityIn(st);
+  if (caller.view.Find(seen.mount) != nullptr && seen.links > 0) {
+    if (DirPtr known = Remembered({seen.device, seen.inode})) return known;
   }
+  TRY_ASSIGN(Fd cwd, caller.task.OpenWorkingDir());
+  return Classify(caller, std::move(cwd));
+}
+
+Result<DirPtr> Resolver::StartDir(const Caller& caller, int dirfd) {
+  if (dirfd == AT_FDCWD) return WorkingDir(caller);
   TRY_ASSIGN(Fd copy, caller.task.CopyFd(dirfd));
-  TRY_ASSIGN(Identity identity, IdentityOf(copy.get()));
+  TRY_ASSIGN(const Identity identity, IdentityOf(copy.get()));
   if (!S_ISDIR(identity.mode)) return Refused(ENOTDIR, "dirfd");
-  return Classify(caller, std::move(copy));
+  return Classify(caller, std::move(copy), identity);
 }
 
 Result<DirPtr> Resolver::RootDir(const Caller& caller) const {

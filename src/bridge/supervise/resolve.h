@@ -84,6 +84,15 @@ class WorldView {
   std::map<uint64_t, Mount> mounts_;
 };
 
+// Which object a descriptor is of, and through which mount.
+struct Identity {
+  uint64_t device = 0, inode = 0, mount = 0;
+  uint32_t mode = 0, links = 0;
+  bool SameInode(const Identity& other) const {
+    return device == other.device && inode == other.inode;
+  }
+};
+
 enum class Follow : uint8_t { kNo, kYes };
 
 class Resolver {
@@ -119,7 +128,11 @@ class Resolver {
                          int& links);
   Result<DirPtr> WalkDir(const Caller& caller, DirPtr dir, std::string path, int& links);
   Result<DirPtr> Up(const Caller& caller, const DirPtr& dir);
+  using DirKey = std::pair<uint64_t, uint64_t>;  // device and inode
+  Result<DirPtr> WorkingDir(const Caller& caller);
+  DirPtr Remembered(const DirKey& key) EXCLUDES(mutex_);
   Result<DirPtr> Classify(const Caller& caller, Fd fd);
+  Result<DirPtr> Classify(const Caller& caller, Fd fd, const Identity& seen);
   Result<DirPtr> RootDir(const Caller& caller) const;
   Result<std::string> LinkTarget(const Caller& caller, const Dir& dir, const std::string& name,
                                  const Fd& link) const;
@@ -127,7 +140,7 @@ class Resolver {
   const std::vector<std::unique_ptr<Project>>& projects_;
   std::atomic<bool> roots_differ_{false};
   Mutex mutex_;
-  std::map<std::pair<uint64_t, uint64_t>, DirPtr> cache_ GUARDED_BY(mutex_);
+  std::map<DirKey, DirPtr> cache_ GUARDED_BY(mutex_);
 };
 
 // Where an open descriptor's object is, as an absolute path in its mount namespace; of any length.

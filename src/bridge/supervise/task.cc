@@ -26,12 +26,10 @@ constexpr size_t kMaxTasks = 512;
 
 Error Failure(std::string_view what) { return Error::FromErrno(errno, what); }
 
-Result<std::string> ReadProc(pid_t tid, std::string_view name) {
-  return ReadFileAt(AT_FDCWD, fmt::format("/proc/{}/{}", tid, name).c_str(), 1 << 16);
-}
+constexpr size_t kMaxProcFile = 1 << 16;
 
-Result<TaskStatus> LoadStatus(pid_t tid) {
-  TRY_ASSIGN(std::string text, ReadProc(tid, "status"));
+Result<TaskStatus> LoadStatus(int proc) {
+  TRY_ASSIGN(std::string text, ReadFileAt(proc, "status", kMaxProcFile));
   return DecodeStatus(text);
 }
 
@@ -104,8 +102,10 @@ Result<std::shared_ptr<Task>> Task::Open(pid_t tid) {
   if (raw < 0 && errno == EINVAL) raw = static_cast<int>(::syscall(SYS_pidfd_open, tid, 0));
   Fd pidfd(raw);
   if (!pidfd.valid()) return Failure("pidfd_open");
-  TRY_ASSIGN(TaskStatus status, LoadStatus(tid));
-  return std::make_shared<Task>(tid, std::move(pidfd), std::move(status));
+  Fd proc(::open(fmt::format("/proc/{}", tid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!proc.valid()) return Failure("open a task's folder");
+  TRY_ASSIGN(TaskStatus status, LoadStatus(proc.get()));
+  return std::make_shared<Task>(tid, std::move(pidfd), std::move(proc), std::move(status));
 }
 
 bool Task::IsAlive() const {
@@ -118,7 +118,7 @@ TaskStatus Task::status() const {
 }
 
 Status Task::Refresh() {
-  TRY_ASSIGN(TaskStatus status, LoadStatus(tid_));
+  TRY_ASSIGN(TaskStatus status, LoadStatus(proc_.get()));
   MutexLock lock(mutex_);
   status_ = std::move(status);
   return Ok();
@@ -176,19 +176,26 @@ Result<Fd> Task::CopyFd(int fd) const {
 }
 
 Result<Fd> Task::OpenWorkingDir() const {
-  Fd dir(::open(fmt::format("/proc/{}/cwd", tid_).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd dir(::openat(proc_.get(), "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!dir.valid()) return Failure("open working directory");
   return dir;
 }
 
+Result<struct statx> Task::StatWorkingDir(unsigned mask) const {
+  struct statx st;
+  if (::statx(proc_.get(), "cwd", AT_NO_AUTOMOUNT, mask, &st) != 0)
+    return Failure("look at the working directory");
+  return st;
+}
+
 Result<Fd> Task::OpenRootDir() const {
-  Fd dir(::open(fmt::format("/proc/{}/root", tid_).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd dir(::openat(proc_.get(), "root", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!dir.valid()) return Failure("open root directory");
   return dir;
 }
 
 std::optional<uint64_t> Task::FileSizeLimit() const {
-  const Result<std::string> text = ReadProc(tid_, "limits");
+  const Result<std::string> text = ReadFileAt(proc_.get(), "limits", kMaxProcFile);
   return text.ok() ? DecodeFileSizeLimit(*text) : std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 // Tasks are shared between workers and immutable but for their refreshed status. Thread-safe.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -25,8 +26,8 @@ class Task {
  public:
   // kNotFound: there is no such task.
   static Result<std::shared_ptr<Task>> Open(pid_t tid);
-  Task(pid_t tid, Fd pidfd, TaskStatus status)
-      : tid_(tid), pidfd_(std::move(pidfd)), status_(std::move(status)) {}
+  Task(pid_t tid, Fd pidfd, Fd proc, TaskStatus status)
+      : tid_(tid), pidfd_(std::move(pidfd)), proc_(std::move(proc)), status_(std::move(status)) {}
 
   pid_t tid() const { return tid_; }
   bool IsAlive() const;
@@ -42,6 +43,8 @@ class Task {
   // Our own copy: close it before the task is answered.
   Result<Fd> CopyFd(int fd) const;
   Result<Fd> OpenWorkingDir() const;
+  // Without opening it: most calls start in a folder that is known.
+  Result<struct statx> StatWorkingDir(unsigned mask) const;
   Result<Fd> OpenRootDir() const;
   std::optional<uint64_t> FileSizeLimit() const;
   void Signal(int signal) const;
@@ -49,6 +52,7 @@ class Task {
  private:
   const pid_t tid_;
   const Fd pidfd_;
+  const Fd proc_;  // its folder in /proc
   mutable Mutex mutex_;
   TaskStatus status_ GUARDED_BY(mutex_);
 };
