@@ -36,6 +36,8 @@ WORK = [
     ("git_checkout", 1.5, 1.2,
      f"{GIT} init -q . && {GIT} commit -q --allow-empty -m none && {GIT} branch none && tar xf ../many.tar && "
      f"{GIT} add . && {GIT} commit -qm all && {GIT} checkout -q none", f"{GIT} checkout -q -"),
+    ("npm_install", 1.3, 1.1, "cp ../packages/*.tgz . && echo '{}' > package.json",
+     "npm install --offline --no-audit --no-fund ./*.tgz"),
     ("make", 1.1, None, "cp -r ../sources/. .", "make -s -j2"),
     ("find", 1.1, None, "tar xf ../many.tar", "find . -type f -size +1"),
     ("du", 1.1, None, "tar xf ../many.tar", "du -s ."),
@@ -46,6 +48,7 @@ WORK = [
     ("sequential_read", 1.1, None, f"{WORKLOAD} write big 256", f"{WORKLOAD} read big"),
 ]
 BINDFS = {"create_5000_files", "rm_rf_5000_files", "untar"}
+NEEDS = {"npm_install": "npm"}  # lines that wait for a program which bootstrap does not install
 
 
 def shell(command, where, **more):
@@ -70,7 +73,7 @@ class Bench:
         self.make_material()
 
     def make_material(self):
-        """many.tar: 4,000 files of 2 KiB in 100 folders. sources: 60 C files."""
+        """many.tar: 4,000 files of 2 KiB in 100 folders. sources: 60 C files. packages: 5 of npm with 200 files each."""
         many = self.folder / "many"
         for number in range(4000):
             path = many / f"d{number % 100}" / f"f{number}.txt"
@@ -83,6 +86,18 @@ class Bench:
             body = "\n".join(f"int f{number}_{i}(int x) {{ return x * {i} + {number}; }}" for i in range(200))
             (sources / f"s{number}.c").write_text(f"#include <stdio.h>\n#include <stdlib.h>\n{body}\n")
         (sources / "Makefile").write_text("all: $(patsubst %.c,%.o,$(wildcard *.c))\n%.o: %.c\n\tclang-19 -O1 -c $< -o $@\n")
+
+        if shutil.which("npm"):
+            self.make_packages()
+
+    def make_packages(self):
+        for number in range(5):
+            package = self.folder / "packages" / f"p{number}"
+            package.mkdir(parents=True)
+            (package / "package.json").write_text(json.dumps({"name": f"bench-p{number}", "version": "1.0.0"}))
+            for part in range(200):
+                (package / f"part{part}.js").write_text(f"module.exports = {part};\n" * 40)
+            shell("npm pack --silent --pack-destination ..", package, env=self.env)
 
     def fresh(self, setup):
         project = self.folder / "project"
@@ -214,7 +229,10 @@ def all_lines(bench, options):
     def wanted(name):
         return not options.only or name in options.only
     for row in WORK:
-        if wanted(row[0]):
+        needed = NEEDS.get(row[0])
+        if wanted(row[0]) and needed and not shutil.which(needed):
+            print(f"{row[0]:26} skipped: {needed} is not installed", flush=True)
+        elif wanted(row[0]):
             yield measure(bench, row, options.rounds)
     if wanted("cold"):
         yield cold_start(bench, options.rounds)
