@@ -196,6 +196,33 @@ stop=True;t.join()' && echo done; rm -f /tmp/race_x)");
   EXPECT_TREE_EQ(before, space_.Snapshot());
 }
 
+// Whether there is something to remove is judged before it is removed. What comes in between must not be removed unrecorded.
+TEST_F(SupervisedWorld, WhatIsPutThereInTheLastMomentIsNotRemovedUnseen) {
+  constexpr int kFiles = 1500;
+  for (int i = 0; i < kFiles; ++i) space_.WriteFile("many/" + std::to_string(i), "old");
+  Open();
+  const TreeSnapshot before = space_.Snapshot();
+  Must(log_->OpenStep({.label = "race"}));
+  const CommandResult result = Run(R"(python3 -c '
+import os,ctypes
+c=ctypes.CDLL(None)
+kids=[]
+for n in range(3):
+  p=os.fork()
+  if p==0:
+    while c.access(b"done",0):
+      for i in range(50): c.unlink(b"x")
+    os._exit(0)
+  kids.append(p)
+for i in range(1500): c.rename(b"many/%d"%i,b"x")
+open("done","w")
+for p in kids: os.waitpid(p,0)')");
+  EXPECT_EQ(result.output, "");
+  Must(log_->CloseStep());
+  Must(log_->Rollback(1));
+  EXPECT_TREE_EQ(before, space_.Snapshot());
+}
+
 // Each of them would be a way around the supervisor.
 TEST_F(SupervisedWorld, WaysAroundAreRefused) {
   Open();

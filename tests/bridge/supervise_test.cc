@@ -10,6 +10,7 @@
 
 #include "bridge/supervise/supervisor.h"
 #include "bridge/supervise/syscall_table.h"
+#include "tests/bridge/command_cases.h"
 #include "tests/bridge/test_world.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/must.h"
@@ -23,18 +24,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Case {
-  const char* name;
-  const char* command;
-};
-std::ostream& operator<<(std::ostream& out, const Case& test_case) { return out << test_case.name; }
-
 // A project, its undo log, a supervisor.
 class Bench {
  public:
   explicit Bench(uid_t owner = 0) {
-    SmallTree(space.project());
-    Must(MakeMore());
+    MakeCommandProject(space);
     if (owner != 0)
       RunNatively("chown -R " + std::to_string(owner) + ":" + std::to_string(owner) + " .",
                   space.project());
@@ -57,39 +51,19 @@ class Bench {
   std::unique_ptr<undo::UndoLog> log;
   std::unique_ptr<bridge::Supervisor> supervisor;
   uint64_t calls = 0;
-
- private:
-  Status MakeMore() const {
-    space.WriteFile("d/one", "1\n");
-    space.WriteFile("d/two", "2\n");
-    space.WriteFile("d/e/three", "3\n");
-    space.WriteFile("big", std::string(600000, 'b'));
-    return Ok();
-  }
 };
 
-std::string Setup(const Bench& bench, const char* command) {
-  return "P=$PWD; OUT=" + bench.space.root() + "/outside; " + command;
-}
-
-// The output names its own folders.
-std::string Neutral(std::string text, const std::string& root) {
-  for (size_t at = text.find(root); at != std::string::npos; at = text.find(root))
-    text.replace(at, root.size(), "ROOT");
-  return text;
-}
-
-void ExpectLikeNative(const Case& test_case, uid_t uid, const char* also_at = "") {
+void ExpectLikeNative(const CommandCase& test_case, uid_t uid, const char* also_at = "") {
   Bench native(uid), world(uid);
   const TreeSnapshot before = world.space.Snapshot();
   const CommandResult wanted =
-      RunNatively(Setup(native, test_case.command), native.space.project(), uid);
+      RunNatively(WithPlaces(native.space, test_case.command), native.space.project(), uid);
 
   ASSERT_THAT(wanted.output, Not(HasSubstr("command not found"))) << "a tool is missing";
 
   Must(world.log->OpenStep({.label = test_case.name}));
   WorldOptions options{.uid = uid, .also_at = also_at};
-  const CommandResult got = world.RunInWorld(Setup(world, test_case.command), options);
+  const CommandResult got = world.RunInWorld(WithPlaces(world.space, test_case.command), options);
   EXPECT_EQ(got.exit_code, wanted.exit_code);
   EXPECT_EQ(Neutral(got.output, world.space.root()), Neutral(wanted.output, native.space.root()));
 
@@ -109,9 +83,7 @@ void ExpectLikeNative(const Case& test_case, uid_t uid, const char* also_at = ""
   EXPECT_TRUE(TreesEqual(before, world.space.Snapshot(), any_time));
 }
 
-#include "tests/bridge/commands.inc"
-
-class LikeNative : public ::testing::TestWithParam<Case> {};
+class LikeNative : public ::testing::TestWithParam<CommandCase> {};
 
 TEST_P(LikeNative, AsTheUserOfTheSupervisor) {
   if (const std::string why = WhyNoWorld(); !why.empty()) GTEST_SKIP() << why;

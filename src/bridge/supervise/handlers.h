@@ -32,7 +32,11 @@ Result<Location> LocateArg(Call& call, const PathArg& arg);
 Result<Object> TargetOf(Call& call, Follow follow, int flags);
 Follow FollowUnless(int flags);
 bool Writes(int flags);
-// 0, or why the caller may not use the object that way (R_OK, W_OK).
+// Flags that this kind of call does not know are wrong before anything is looked up.
+bool HasOthers(int flags, int known);
+// F_GETFL of a descriptor of the caller.
+Result<int> DescriptorFlags(Call& call, int fd);
+// 0, or why the caller may not use the object that way (R_OK, W_OK, X_OK).
 int AccessForbidden(Call& call, int object, int access);
 
 // In the caller's view; what cannot be asked counts as one.

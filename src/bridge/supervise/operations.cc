@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 
 #include "bridge/supervise/handlers.h"
 
@@ -49,8 +50,10 @@ Answer Complete(Call& call, Result<Ticket> ticket,
 
 Result<Location> LocateArg(Call& call, const PathArg& arg) {
   TRY_ASSIGN(std::string path, call.task.ReadText(call.Arg(arg.path)));
-  return call.shared.resolver.FindName(call.caller(),
-                                       arg.dirfd < 0 ? AT_FDCWD : call.IntArg(arg.dirfd), path);
+  const int dirfd = arg.dirfd < 0 ? AT_FDCWD : call.IntArg(arg.dirfd);
+  TRY_ASSIGN(Location at, call.shared.resolver.FindName(call.caller(), dirfd, path));
+  if (at.ours() && at.name.size() > NAME_MAX) return Error::FromErrno(ENAMETOOLONG, "name");
+  return at;
 }
 
 Answer Plainly(Call& call, const std::function<int()>& operation) {
@@ -75,6 +78,15 @@ Follow FollowUnless(int flags) {
   return (flags & AT_SYMLINK_NOFOLLOW) != 0 ? Follow::kNo : Follow::kYes;
 }
 
+bool HasOthers(int flags, int known) { return (flags & ~known) != 0; }
+
+Result<int> DescriptorFlags(Call& call, int fd) {
+  TRY_ASSIGN(const Fd own, call.task.CopyFd(fd));
+  const int flags = ::fcntl(own.get(), F_GETFL);
+  if (flags < 0) return Error::FromErrno(errno, "descriptor");
+  return flags;
+}
+
 bool Writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
 int AccessForbidden(Call& call, int object, int access) {
@@ -94,6 +106,9 @@ namespace {
 
 Answer Access(Call& call) {
   const int flags = call.Flags();
+  if (HasOthers(flags, AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) ||
+      HasOthers(static_cast<int>(call.Value(0)), R_OK | W_OK | X_OK))
+    return Answer::Fail(EINVAL);
   ANSWER_ASSIGN(const Object object, TargetOf(call, FollowUnless(flags), flags));
   if (object.project == nullptr) return Answer::Continue();
   ActAs as(call.status, (flags & AT_EACCESS) != 0 ? ActAs::For::kLookup : ActAs::For::kRealUser);

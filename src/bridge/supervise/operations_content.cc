@@ -35,14 +35,16 @@ int TruncateObject(int object, off_t size) {
 }
 
 Answer TruncateByFd(Call& call, off_t size) {
+  ANSWER_ASSIGN(const int opened, DescriptorFlags(call, call.IntArg(call.rule.fd)));
+  if ((opened & O_PATH) != 0) return Answer::Fail(EBADF);
+  if (!Writes(opened)) return Answer::Fail(EINVAL);
   ANSWER_ASSIGN(const Object object, TargetOf(call, Follow::kYes, 0));
   const int file = object.fd.get();
   if (ExceedsLimit(call, file, static_cast<uint64_t>(size))) return Answer::Fail(EFBIG);
   const auto truncate = [&] { return ::ftruncate(file, size); };
   if (object.project == nullptr) return Plainly(call, truncate);
-  const int flags = ::fcntl(file, F_GETFL);
-  // Not ours to change: a descriptor for reading is found again as O_PATH.
-  if ((flags & O_PATH) != 0 || !Writes(flags)) return Answer::Fail(EINVAL);
+  // A FIFO's own descriptor is found again as O_PATH.
+  if (!S_ISREG(object.mode)) return Answer::Fail(EINVAL);
   const auto change = ContentChange::TruncateTo(static_cast<uint64_t>(size));
   return Complete(call, object.project->interceptor->BeginContent(object.ref(), change),
                   [&](const Ticket&) { return truncate(); });
@@ -88,16 +90,17 @@ Answer TruncateFile(Call& call) {
 Answer Allocate(Call& call) {
   const int mode = static_cast<int>(call.Value(0));
   const auto offset = static_cast<off_t>(call.Value(1)), length = static_cast<off_t>(call.Value(2));
+  ANSWER_ASSIGN(const int opened, DescriptorFlags(call, call.IntArg(call.rule.fd)));
+  if (offset < 0 || length <= 0) return Answer::Fail((opened & O_PATH) != 0 ? EBADF : EINVAL);
+  if ((opened & O_PATH) != 0 || !Writes(opened)) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const Object object, TargetOf(call, Follow::kYes, 0));
+  if (S_ISFIFO(object.mode)) return Answer::Fail(ESPIPE);
   const auto allocate = [&] { return ::fallocate(object.fd.get(), mode, offset, length); };
-  if (offset < 0 || length <= 0) return Answer::Fail(EINVAL);
   if ((mode & FALLOC_FL_KEEP_SIZE) == 0 &&
       ExceedsLimit(call, object.fd.get(),
                    static_cast<uint64_t>(offset) + static_cast<uint64_t>(length)))
     return Answer::Fail(EFBIG);
   if (object.project == nullptr) return Plainly(call, allocate);
-  const int flags = ::fcntl(object.fd.get(), F_GETFL);
-  if ((flags & O_PATH) != 0 || !Writes(flags)) return Answer::Fail(EBADF);
   // Collapsing and inserting move everything behind.
   const bool moves = (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) != 0;
   const ContentChange change =
@@ -112,11 +115,14 @@ Answer CloneRange(Call& call) {
   ANSWER_ASSIGN(file_clone_range request, CloneRequest(call));
   ANSWER_ASSIGN(const Fd source, call.task.CopyFd(static_cast<int>(request.src_fd)));
   request.src_fd = source.get();
+  ANSWER_ASSIGN(const int opened, DescriptorFlags(call, call.IntArg(call.rule.fd)));
+  if ((opened & O_PATH) != 0) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const Object object, TargetOf(call, Follow::kYes, 0));
   const auto clone = [&] { return ::ioctl(object.fd.get(), FICLONERANGE, &request); };
   if (object.project == nullptr) return Plainly(call, clone);
-  const int flags = ::fcntl(object.fd.get(), F_GETFL);
-  if ((flags & O_PATH) != 0 || !Writes(flags)) return Answer::Fail(EBADF);
+  if (S_ISDIR(object.mode)) return Answer::Fail(EISDIR);
+  if (!S_ISREG(object.mode)) return Answer::Fail(EINVAL);
+  if (!Writes(opened)) return Answer::Fail(EBADF);
   return Complete(call,
                   object.project->interceptor->BeginContent(object.ref(), ContentChange::Whole()),
                   [&](const Ticket&) { return clone(); });

@@ -24,6 +24,8 @@ using undo::Ticket;
 
 namespace {
 
+constexpr int kAtFlags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+
 using BeginObject = Result<Ticket> (Interceptor::*)(const undo::ObjectRef&);
 
 // Never continued, wherever the object lies: a path or a number could mean another file by then, also one that we handed out and
@@ -41,14 +43,15 @@ Answer Change(Call& call, const Object& object, BeginObject begin,
 // A descriptor opened with O_PATH changes nothing, though what stands for it here could.
 bool IsPathOnly(Call& call) {
   if (call.rule.fd < 0) return false;
-  const Result<Fd> own = call.task.CopyFd(call.IntArg(call.rule.fd));
-  return own.ok() && (::fcntl(own->get(), F_GETFL) & O_PATH) != 0;
+  const Result<int> flags = DescriptorFlags(call, call.IntArg(call.rule.fd));
+  return flags.ok() && (*flags & O_PATH) != 0;
 }
 
 }  // namespace
 
 Answer Chmod(Call& call) {
   const int flags = call.Flags();
+  if (HasOthers(flags, kAtFlags)) return Answer::Fail(EINVAL);
   if (IsPathOnly(call)) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const Object object, TargetOf(call, FollowUnless(flags), flags));
   const auto mode = static_cast<mode_t>(call.Value(0));
@@ -62,6 +65,7 @@ Answer Chmod(Call& call) {
 
 Answer Chown(Call& call) {
   const int flags = call.Flags();
+  if (HasOthers(flags, kAtFlags)) return Answer::Fail(EINVAL);
   if (IsPathOnly(call)) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const Object object, TargetOf(call, FollowUnless(flags), flags));
   const auto uid = static_cast<uid_t>(call.Value(0));
@@ -73,12 +77,17 @@ Answer Chown(Call& call) {
 Answer SetTimes(Call& call) {
   const auto layout = static_cast<TimeLayout>(call.rule.fixed);
   const int flags = call.rule.flags < 0 ? 0 : call.IntArg(call.rule.flags);
+  if (HasOthers(flags, kAtFlags)) return Answer::Fail(EINVAL);
   std::optional<Times> times;
   if (call.Value(0) != 0) {
     ANSWER_ASSIGN(const Bytes raw, call.task.ReadBytes(call.Value(0), TimesSize(layout)));
     ANSWER_ASSIGN(times, DecodeTimes(raw, layout));
   }
   const bool by_fd = call.rule.at.dirfd >= 0 && call.Arg(call.rule.at.path) == 0;
+  if (by_fd) {
+    ANSWER_ASSIGN(const int opened, DescriptorFlags(call, call.IntArg(call.rule.at.dirfd)));
+    if ((opened & O_PATH) != 0) return Answer::Fail(EBADF);
+  }
   Result<Object> target =
       by_fd ? call.shared.resolver.FindFd(call.caller(), call.IntArg(call.rule.at.dirfd))
             : TargetOf(call, FollowUnless(flags), flags);
@@ -126,6 +135,8 @@ Answer SetInodeFlags(Call& call) {
   if (object.project == nullptr)
     return Plainly(call, [&] { return ::ioctl(object.fd.get(), command, argument.data()); });
   return Change(call, object, &Interceptor::BeginFlags, [&](int fd) {
+    // The caller's own, which may be open although its mode would not allow that.
+    if ((::fcntl(fd, F_GETFL) & O_PATH) == 0) return ::ioctl(fd, command, argument.data());
     const Fd file(::open(MagicPath(fd).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     return file.valid() ? ::ioctl(file.get(), command, argument.data()) : -1;
   });

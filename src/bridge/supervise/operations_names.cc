@@ -19,6 +19,13 @@ namespace {
 // "." and ".." are no names that could change: the kernel says what is wrong.
 bool IsDots(const Location& at) { return at.name == "." || at.name == ".."; }
 
+// An answer that the kernel would give, and without asking it to try: by then the name could be another's, and what was done to
+// that would not be recorded. Who may not look into the folder gets no answer.
+Answer FailKnown(Call& call, const Location& at, int failure) {
+  const int hidden = AccessForbidden(call, at.dir->fd.get(), X_OK);
+  return Answer::Fail(hidden != 0 ? hidden : failure);
+}
+
 // May the caller take names out of the folder? Asked where the interceptor could perform the operation with our own rights.
 int RemovalForbidden(Call& call, const Location& at) {
   if (call.status.fs_uid == 0 && HasOurRights(call.status))
@@ -53,13 +60,17 @@ std::optional<RenameMode> RenameModeOf(unsigned flags) {
   }
 }
 
+// A name that is of no project and cannot be reached is told before anything else.
+int UnreachableOf(const Location& at) { return at.ours() ? 0 : at.dir->failure; }
+
 Answer Create(Call& call, const Location& at, NodeType type,
               const std::function<int(int, const char*)>& create) {
   const std::string name = at.raw_name();
   const int dir = at.dir->fd.get();
   struct stat st;
-  const bool exists = ::fstatat(dir, at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
-  if (IsDots(at) || exists) return Plainly(call, [&] { return create(dir, name.c_str()); });
+  if (IsDots(at)) return Plainly(call, [&] { return create(dir, name.c_str()); });
+  if (::fstatat(dir, at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0)
+    return FailKnown(call, at, EEXIST);
   return Complete(
       call, at.dir->project->interceptor->BeginCreate(at.ref(), type),
       [&](const Ticket&) { return create(dir, name.c_str()); }, ActAs::For::kCreate);
@@ -68,43 +79,50 @@ Answer Create(Call& call, const Location& at, NodeType type,
 }  // namespace
 
 Answer Remove(Call& call) {
+  const int flags = call.Flags();
+  if (HasOthers(flags, AT_REMOVEDIR)) return Answer::Fail(EINVAL);
   ANSWER_ASSIGN(const Location at, LocateArg(call, call.rule.at));
   if (!at.ours()) return Answer::Continue();
-  const int flags = call.Flags();
   const std::string name = at.raw_name();
   const auto remove = [&] { return ::unlinkat(at.dir->fd.get(), name.c_str(), flags); };
+  if (IsDots(at)) return Plainly(call, remove);
   struct stat st;
-  const bool exists = ::fstatat(at.dir->fd.get(), at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
-  const bool wrong_kind =
-      exists && (S_ISDIR(st.st_mode) != ((flags & AT_REMOVEDIR) != 0) ||
-                 (at.slash == Location::Slash::kTrailing && !S_ISDIR(st.st_mode)));
-  if (IsDots(at) || !exists || wrong_kind) return Plainly(call, remove);
+  if (::fstatat(at.dir->fd.get(), at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return FailKnown(call, at, errno);
+  const bool folder = S_ISDIR(st.st_mode), slash = at.slash == Location::Slash::kTrailing;
+  const bool wrong_kind = folder != ((flags & AT_REMOVEDIR) != 0);
+  if (slash && wrong_kind) return FailKnown(call, at, folder ? EISDIR : ENOTDIR);
   if (const int forbidden = RemovalForbidden(call, at)) return Answer::Fail(forbidden);
+  if (wrong_kind || (slash && !folder)) return Answer::Fail(folder ? EISDIR : ENOTDIR);
   return Complete(
       call, at.dir->project->interceptor->BeginRemove(at.ref()),
       [&](const Ticket&) { return remove(); }, ActAs::For::kNames);
 }
 
 Answer Rename(Call& call) {
-  ANSWER_ASSIGN(const Location from, LocateArg(call, call.rule.at));
-  ANSWER_ASSIGN(const Location to, LocateArg(call, call.rule.to));
-  if (!from.ours() && !to.ours()) return Answer::Continue();
-  if (!from.ours() || !to.ours() || from.dir->project != to.dir->project)
-    return Answer::Fail(EXDEV);
   const auto flags = static_cast<unsigned>(call.Flags());
   const auto mode = RenameModeOf(flags);
   if (!mode) return Answer::Fail(EINVAL);
+  ANSWER_ASSIGN(const Location from, LocateArg(call, call.rule.at));
+  ANSWER_ASSIGN(const Location to, LocateArg(call, call.rule.to));
+  if (!from.ours() && !to.ours()) return Answer::Continue();
+  if (const int failure = UnreachableOf(from)) return Answer::Fail(failure);
+  if (const int failure = UnreachableOf(to)) return Answer::Fail(failure);
+  if (!from.ours() || !to.ours() || from.dir->project != to.dir->project)
+    return Answer::Fail(EXDEV);
   const std::string old_name = from.raw_name(), new_name = to.raw_name();
   const auto rename = [&] {
     return ::renameat2(from.dir->fd.get(), old_name.c_str(), to.dir->fd.get(), new_name.c_str(),
                        flags);
   };
+  if (IsDots(from) || IsDots(to)) return Plainly(call, rename);
   struct stat st;
-  const bool exists =
-      ::fstatat(from.dir->fd.get(), from.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
-  if (IsDots(from) || IsDots(to) || !exists) return Plainly(call, rename);
+  if (::fstatat(from.dir->fd.get(), from.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return FailKnown(call, from, errno);
   if (const int forbidden = RemovalForbidden(call, from)) return Answer::Fail(forbidden);
-  if (const int forbidden = ReplacementForbidden(call, to)) return Answer::Fail(forbidden);
+  if (*mode != RenameMode::kNoReplace) {
+    if (const int forbidden = ReplacementForbidden(call, to)) return Answer::Fail(forbidden);
+  }
   return Complete(
       call, from.dir->project->interceptor->BeginRename(from.ref(), to.ref(), *mode),
       [&](const Ticket&) { return rename(); }, ActAs::For::kNames);
@@ -144,16 +162,22 @@ Answer MakeSymlink(Call& call) {
 
 Answer MakeLink(Call& call) {
   const int flags = call.Flags();
-  ANSWER_ASSIGN(const Location to, LocateArg(call, call.rule.to));
+  if (HasOthers(flags, AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) return Answer::Fail(EINVAL);
   ANSWER_ASSIGN(
       const Object object,
       TargetOf(call, (flags & AT_SYMLINK_FOLLOW) != 0 ? Follow::kYes : Follow::kNo, flags));
+  ANSWER_ASSIGN(const Location to, LocateArg(call, call.rule.to));
   if (object.project == nullptr && !to.ours()) return Answer::Continue();
+  if (const int failure = UnreachableOf(to)) return Answer::Fail(failure);
+  if (IsDots(to)) return Answer::Fail(EEXIST);
   if (object.project == nullptr || !to.ours() || object.project != to.dir->project) {
     // A missing source is told as such.
     return object.fd.valid() || object.project != nullptr ? Answer::Fail(EXDEV)
                                                           : Answer::Continue();
   }
+  struct stat st;
+  if (::fstatat(to.dir->fd.get(), to.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0)
+    return FailKnown(call, to, EEXIST);
   if (S_ISDIR(object.mode)) return Answer::Fail(EPERM);
   return Complete(
       call, object.project->interceptor->BeginLink(object.ref(), to.ref()),

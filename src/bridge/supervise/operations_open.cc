@@ -50,9 +50,9 @@ Answer HandOverForReading(Call& call, const Project& project, const std::string&
                           const Fd& ours, int flags) {
   constexpr int kKept = O_NONBLOCK | O_NOATIME | O_DIRECT | O_SYNC | O_ASYNC | O_APPEND;
   const std::string inside = project.path.substr(1) + "/" + path;
-  open_how how{.flags = static_cast<uint64_t>(flags & kKept) | O_CLOEXEC | O_NOFOLLOW,
+  open_how how{.flags = static_cast<uint64_t>(flags & kKept) | O_CLOEXEC,
                .mode = 0,
-               .resolve = RESOLVE_IN_ROOT};
+               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
   Fd file(static_cast<int>(
       ::syscall(SYS_openat2, call.view.root(), inside.c_str(), &how, sizeof(how))));
   if (!file.valid()) return Answer::Fail(errno);
@@ -106,8 +106,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
 // EEXIST with O_EXCL missing: somebody was faster.
 Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
   Fd file;
-  const int flags =
-      (request.flags & ~O_TRUNC) | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
+  const int flags = (request.flags & ~O_TRUNC) | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY;
   const std::string name = at.raw_name();
   Answer made = Complete(
       call, at.dir->project->interceptor->BeginCreate(at.ref(), NodeType::kFile),
@@ -144,8 +143,14 @@ Answer OpenPath(Call& call, int dirfd, const std::string& path, OpenRequest requ
   const int flags = request.flags;
   const bool changes = Writes(flags) || (flags & (O_CREAT | O_TRUNC)) != 0 || IsTemporary(flags);
   if ((flags & O_PATH) != 0 || !changes) return Answer::Continue();
-  if ((flags & O_CREAT) != 0 && (flags & O_DIRECTORY) != 0 && !IsTemporary(flags))
+  const bool creates = (flags & O_CREAT) != 0;
+  if (IsTemporary(flags) ? creates || !Writes(flags) : creates && (flags & O_DIRECTORY) != 0)
     return Answer::Fail(EINVAL);
+  // Only a folder's name may end so, and none is made here.
+  if (creates && path.ends_with('/')) {
+    ANSWER_ASSIGN(const Location at, call.shared.resolver.FindName(call.caller(), dirfd, path));
+    return at.ours() ? Answer::Fail(EISDIR) : Answer::Continue();
+  }
   const bool stays = (flags & O_NOFOLLOW) != 0 || ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0);
   constexpr int kRaces = 16;
   for (int attempt = 0; attempt < kRaces; ++attempt) {

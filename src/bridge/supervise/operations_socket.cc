@@ -104,6 +104,8 @@ Answer ConnectByName(Call& call, const Fd& socket, ByteView address) {
   ANSWER_ASSIGN(const Object object,
                 call.shared.resolver.FindObject(call.caller(), AT_FDCWD, *path, Follow::kYes));
   if (object.failure != 0) return Answer::Fail(object.failure);
+  if (const int forbidden = AccessForbidden(call, object.fd.get(), W_OK); forbidden == EACCES)
+    return Answer::Fail(forbidden);
   if (!IsOwnSocket(call, object)) return Answer::Fail(ECONNREFUSED);
   sockaddr_un by_descriptor{.sun_family = AF_UNIX};
   const std::string magic = MagicPath(object.fd.get());
@@ -124,6 +126,7 @@ Answer BindSocket(Call& call) {
   struct stat st;
   if (::fstatat(at.dir->fd.get(), at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0)
     return Answer::Fail(EADDRINUSE);
+  if (at.slash == Location::Slash::kTrailing) return Answer::Fail(ENOENT);
   sockaddr_un address{.sun_family = AF_UNIX};
   if (at.name.size() >= sizeof(address.sun_path)) return Answer::Fail(ENAMETOOLONG);
   std::memcpy(address.sun_path, at.name.c_str(), at.name.size() + 1);
