@@ -31,7 +31,8 @@ std::optional<std::string> ReadLine(int fd) {
 
 bool Console::out_is_terminal() const { return ::isatty(streams_.out) == 1; }
 
-void Console::Note(std::string_view text) const {
+void Console::Note(std::string_view text, std::optional<StepId> step) const {
+  if (log_.enabled(LogLevel::kError)) return (step ? log_.WithStep(*step) : log_).Warn(text);
   (void)WriteFully(streams_.err, AsBytes(fmt::format("sandglass: {}\n", PrintableText(text))));
 }
 
@@ -68,7 +69,10 @@ Json Console::ErrorToJson(const Error& error) const {
 }
 
 void Console::Fail(const Error& error) {
-  Note(error.message());
+  if (log_.enabled(LogLevel::kError))
+    log_.Error(error.message(), {{"code", CodeName(error.code())}});
+  else
+    Note(error.message());
   if (keeps_output_) return;
   out_.clear();
   if (wants_json()) PrintJson(ErrorToJson(error));

@@ -10,7 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
+#include "base/ids.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/result.h"
 
 namespace sandglass::cli {
@@ -23,15 +26,22 @@ struct StandardStreams {
 
 class Console {
  public:
-  Console(StandardStreams streams, Format format) : streams_(streams), format_(format) {}
+  Console(StandardStreams streams, Format format)
+      : streams_(streams), format_(format), log_sink_(streams.err) {}
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
 
   bool wants_json() const { return format_ == Format::kJson; }
   bool out_is_terminal() const;
 
   void Print(std::string_view text) { out_ += text; }
   void PrintJson(const Json& value) { out_ += WriteJson(value) + '\n'; }
-  // One line for a person: "sandglass: text". What it cannot write is lost.
-  void Note(std::string_view text) const;
+  // From now on there is a log on the error stream. It must not outlive the console.
+  void StartLog(LogLevel level) { log_ = Logger(log_sink_, clock_, level).With("cli"); }
+  const Logger& log() const { return log_; }
+
+  // One line for a person: "sandglass: text"; a warning where there is a log. What it cannot write is lost.
+  void Note(std::string_view text, std::optional<StepId> step = std::nullopt) const;
 
   // Asks until the answer is yes or no; the end of input is a no.
   // kInvalid: nobody can be asked, since input or error stream is no terminal.
@@ -64,6 +74,9 @@ class Console {
  private:
   StandardStreams streams_;
   Format format_;
+  SystemClock clock_;
+  FdLogSink log_sink_;
+  Logger log_ = Logger::Null();
   std::string out_;
   std::optional<uint8_t> exit_code_;
   Json error_details_ = Json::Object();

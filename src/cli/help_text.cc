@@ -100,9 +100,13 @@ std::string GeneralHelp() {
     commands.push_back({Synopsis(*command), command->summary});
   for (const ExitCodeRow& row : kExitCodes)
     codes.push_back({fmt::format("{}", static_cast<int>(row.code)), row.meaning});
-  return fmt::format("usage: sandglass COMMAND [OPTIONS]\n\n{}\nCommands:\n{}\nExit codes:\n{}\n{}",
-                     WrappedParagraphs(kIntroduction, 0), Table(commands), Table(codes),
-                     "`sandglass help COMMAND` or `sandglass COMMAND --help` says more.\n");
+  std::vector<Row> options;
+  for (const Option& option : kGlobalOptions) options.push_back({OptionText(option), option.help});
+  return fmt::format(
+      "usage: sandglass COMMAND [OPTIONS]\n\n{}\nCommands:\n{}\nBefore the command:\n{}\nExit "
+      "codes:\n{}\n{}",
+      WrappedParagraphs(kIntroduction, 0), Table(commands), Table(options), Table(codes),
+      "`sandglass help COMMAND` or `sandglass COMMAND --help` says more.\n");
 }
 
 // Behind the first word of a program its own options begin, so ours come before it.

@@ -81,6 +81,8 @@ std::string ManualPage() {
       ".SH NAME\nsandglass \\- look at recorded changes of a project folder and take them back\n";
   out += ".SH SYNOPSIS\n.B sandglass\n.I command\n[options]\n";
   out += fmt::format(".SH DESCRIPTION\n{}", Paragraphs(kIntroduction));
+  out += ".SH OPTIONS BEFORE THE COMMAND\n";
+  for (const Option& option : kGlobalOptions) out += Item(OptionText(option), option.help);
   out += ".SH COMMANDS\n";
   for (const Command* command : AllCommands()) out += CommandSection(*command);
   out += ".SH EXIT STATUS\n";

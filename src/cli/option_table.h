@@ -98,4 +98,14 @@ inline constexpr Option kDryRunOption{
         "that doing it would have"};
 inline constexpr Option kHelpOption{.name = "help", .letter = 'h', .help = "show this text"};
 
+// Before the name of any command.
+inline constexpr Option kLogLevelOption{
+    .name = "log-level",
+    .value = ValueKind::kText,
+    .value_name = "LEVEL",
+    .help =
+        "log to the error stream, one JSON object per line: trace, debug, info, warn or error and "
+        "all above it. Notes for people become log lines too"};
+inline constexpr Option kGlobalOptions[] = {kLogLevelOption};
+
 }  // namespace sandglass::cli

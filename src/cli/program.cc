@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,22 @@ Format FormatFor(std::span<const std::string_view> words) {
   if (RunsAProgram(words)) return Format::kText;
   const auto end = std::ranges::find(words, "--");
   return std::find(words.begin(), end, "--json") != end ? Format::kJson : Format::kText;
+}
+
+// The level that the words before the command ask for, if any; they are taken away.
+Result<std::optional<LogLevel>> TakeLogLevel(std::span<const std::string_view>& words) {
+  const std::string option = fmt::format("--{}", kLogLevelOption.name);
+  if (words.empty() || !words.front().starts_with(option)) return std::optional<LogLevel>();
+  std::string_view value = words.front().substr(option.size());
+  const bool joined = value.starts_with('=');
+  if (!joined && !value.empty()) return std::optional<LogLevel>();
+  if (!joined && words.size() < 2) return Error(Code::kInvalid, option + " needs a level");
+  value = joined ? value.substr(1) : words[1];
+  words = words.subspan(joined ? 1 : 2);
+  const std::optional<LogLevel> level = ParseLogLevel(value);
+  if (level) return level;
+  return Error(Code::kInvalid,
+               fmt::format("{}: '{}' should be trace, debug, info, warn or error", option, value));
 }
 
 // The common spellings of two commands.
@@ -67,7 +84,9 @@ ExitCode FailureOf(std::span<const std::string_view> words, const Error& error) 
 
 ExitCode RunProgram(std::span<const std::string_view> words, StandardStreams streams) {
   Console console(streams, FormatFor(words));
-  Status done = RunCommand(words, console);
+  const auto level = TakeLogLevel(words);
+  if (level.ok() && *level) console.StartLog(**level);
+  Status done = level.ok() ? RunCommand(words, console) : Status(level.error());
   if (!done.ok()) console.Fail(done.error());
   const Status flushed = console.Flush();
   if (!flushed.ok()) {

@@ -83,12 +83,13 @@ std::vector<ReportedProject> Reported(const Arguments& arguments,
 
 void TellEnding(const Arguments& arguments, const session::CommandReport& report,
                 const Console& console) {
-  for (const std::string& warning : report.warnings) console.Note(warning);
+  for (const std::string& warning : report.warnings) console.Note(warning, report.step);
   const control::Outcome& outcome = report.outcome;
-  if (!outcome.error.empty()) console.Note(outcome.error);
+  if (!outcome.error.empty()) console.Note(outcome.error, report.step);
   if (outcome.ending == control::Ending::kTimedOut)
     console.Note(
-        fmt::format("the command was ended after {}", arguments.Value(kTimeoutOption.name)));
+        fmt::format("the command was ended after {}", arguments.Value(kTimeoutOption.name)),
+        report.step);
 }
 
 // The host's streams and signals are its own for so long.
@@ -109,11 +110,11 @@ void TellSummary(const session::CommandReport& report, const StagedRun& staged,
                  const std::vector<ReportedProject>& projects, const Console& console) {
   const bool discarded = staged.wanted() && report.projects.empty();
   if (discarded) return console.Note("nothing was applied: the project is as it was");
-  for (const std::string& line : SummaryLines(report, projects)) console.Note(line);
+  for (const std::string& line : SummaryLines(report, projects)) console.Note(line, report.step);
 }
 
 Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console& console) {
-  TRY_ASSIGN(session::SessionOptions options, SessionFor(arguments));
+  TRY_ASSIGN(session::SessionOptions options, SessionFor(arguments, console));
   TRY_ASSIGN(const session::CommandSpec command,
              CommandFor(arguments, options.projects.front().paths.project));
   TRY_ASSIGN(StagedRun staged, StagedRun::Prepare(arguments, options, console));

@@ -162,8 +162,10 @@ Result<std::string> FindShim() {
                            program.native()));
 }
 
-Result<session::SessionOptions> SessionFor(const Arguments& arguments) {
+Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console) {
   session::SessionOptions options;
+  options.log = console.log().With("session");
+  options.undo.log = console.log().With("undo");
   TRY_ASSIGN(options.projects, ChooseProjects(arguments));
   TRY_ASSIGN(const std::string state, StateFolder());
   if (!arguments.Has(kEphemeralOption.name)) {

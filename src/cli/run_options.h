@@ -67,7 +67,7 @@ std::string QuotedForShell(const std::vector<std::string>& argv);
 
 // The program that is the first process of a world.
 Result<std::string> FindShim();
-Result<session::SessionOptions> SessionFor(const Arguments& arguments);
+Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console);
 // Says what opening the stores did.
 void TellRecovery(const session::Session& session, const Console& console);
 Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::string& project);

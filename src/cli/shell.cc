@@ -104,7 +104,7 @@ Status Run(const Arguments& arguments, Console& console) {
   if (::isatty(streams.in) != 1 || ::isatty(streams.out) != 1)
     return Error(Code::kInvalid, "the shell needs a terminal; `sandglass run` does not");
   TRY_ASSIGN(const std::string bash, FindBash());
-  TRY_ASSIGN(const session::SessionOptions options, SessionFor(arguments));
+  TRY_ASSIGN(const session::SessionOptions options, SessionFor(arguments, console));
   TRY(CheckOneProjectToChange(options));
   TRY_ASSIGN(session::CommandSpec command,
              CommandFor(arguments, options.projects.front().paths.project));

@@ -127,7 +127,9 @@ Result<undo::StoreReader> OpenReader(const Arguments& arguments) {
 
 Result<std::unique_ptr<undo::UndoLog>> OpenLog(const undo::UndoPaths& paths,
                                                const Console& console) {
-  TRY_ASSIGN(auto log, session::OpenLogSoon(paths, {}));
+  undo::UndoOptions options;
+  options.log = console.log().With("undo");
+  TRY_ASSIGN(auto log, session::OpenLogSoon(paths, options));
   const std::string recovered = RecoveryText(log->recovery());
   if (!recovered.empty()) console.Note(recovered.substr(0, recovered.size() - 1));
   return log;

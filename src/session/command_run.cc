@@ -113,6 +113,7 @@ Status CommandRun::Do(const control::Ended& ended) {
   if (const uint64_t kills = parts_.world->OutOfMemoryKills(); kills > 0)
     Warn(fmt::format("the memory limit was reached, and the kernel killed {} of its processes",
                      kills));
+  parts_.log.WithStep(report_.step).Info("command ended", {{"exit_code", ended.outcome.exit_code}});
   return Ok();
 }
 

@@ -25,6 +25,7 @@ struct SupervisedProcesses {
 
 struct Session::Parts {
   SteadyClock clock;
+  Logger log = Logger::Null();
   std::vector<undo::UndoPaths> writable;  // the projects that the world may change
   std::unique_ptr<BridgeProcess> bridge;
   std::unique_ptr<RequestServer> server;

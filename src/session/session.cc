@@ -52,10 +52,13 @@ Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
   TRY(CheckProjects(options));
   auto parts = std::make_unique<Parts>();
+  parts->log = options.log;
   parts->writable = WritableOf(options);
   TRY_ASSIGN(parts->bridge, BridgeProcess::Start(parts->writable, options.undo));
   TRY_ASSIGN(parts->server, RequestServer::Open(StoresOf(parts->writable), parts->clock));
   TRY_ASSIGN(parts->world, world::LocalWorld::Start(WorldFor(options)));
+  for (const std::string& note : parts->world->notes()) parts->log.Debug(note);
+  parts->log.Info("world started", {{"projects", options.projects.size()}});
   return std::unique_ptr<Session>(new Session(std::move(parts)));
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/log.h"
 #include "base/result.h"
 #include "control/command_tracker.h"
 #include "session/host_streams.h"
@@ -36,6 +37,7 @@ struct SessionOptions {
   world::Limits limits;
   std::string shim_path;
   undo::UndoOptions undo;
+  Logger log = Logger::Null();
 };
 
 class ShellWords;

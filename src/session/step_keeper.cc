@@ -13,12 +13,20 @@ Status StepKeeper::Open(StepId id, const std::string& label, undo::IfUnchanged i
   id_ = id;
   label_ = label;
   has_step_ = true;  // an announcement that fails may have reached some of the projects
-  return parts_.bridge->Announce(id, label, if_unchanged);
+  TRY(parts_.bridge->Announce(id, label, if_unchanged));
+  parts_.log.WithStep(id).Info("step opened", {{"label", label}});
+  return Ok();
 }
 
 Result<std::vector<std::string>> StepKeeper::Close() {
   if (!std::exchange(has_step_, false)) return std::vector<std::string>();
-  return parts_.bridge->CloseStep();
+  auto warnings = parts_.bridge->CloseStep();
+  const Logger log = parts_.log.WithStep(id_);
+  if (warnings.ok())
+    log.Info("step closed");
+  else
+    log.Error("step not closed", {{"error", warnings.error().message()}});
+  return warnings;
 }
 
 Result<std::vector<ProjectStep>> StepKeeper::Changes() const {
