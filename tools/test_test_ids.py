@@ -11,6 +11,7 @@ LIST = """# comment
 UI-01 | Interceptor | undo | first
 UI-02 | Interceptor | undo | second
 CC-01 | Control | later | third
+SH-01 | Shim | world | fourth
 """
 
 
@@ -27,6 +28,11 @@ class TestIds(unittest.TestCase):
         self.assertEqual(test_ids.ids_in("Undo.DOS_04_Big"), {"DOS-04"})
         self.assertEqual(test_ids.ids_in("Undo.MULTI_01"), set())
         self.assertEqual(test_ids.ids_in("Undo.UI_0123"), set())
+
+    def test_ids_of_the_world_are_demanded_as_well(self):
+        self.assertEqual(self.rows()["SH-01"].verdict, "missing")
+        self.assertFalse(self.rows()["SH-01"].good)
+        self.assertTrue(self.rows(("World.SH_01_Runs", "passed", "ext4"))["SH-01"].good)
 
     def test_passed_everywhere_is_good(self):
         row = self.rows(("A.UI_01", "passed", "ext4"), ("A.UI_01", "passed", "xfs"))["UI-01"]
@@ -50,7 +56,7 @@ class TestIds(unittest.TestCase):
 
     def test_missing_matters_only_for_demanded_ids(self):
         rows = self.rows()
-        self.assertEqual([row.good for row in rows.values()], [False, False, True])
+        self.assertEqual([row.good for row in rows.values()], [False, False, True, False])
 
     def test_a_failed_test_of_a_later_id_counts(self):
         self.assertFalse(self.rows(("A.CC_01", "failed", "-"))["CC-01"].good)
@@ -64,7 +70,7 @@ class TestIds(unittest.TestCase):
     def test_the_real_list_is_well_formed(self):
         rows = test_ids.read_list(test_ids.LIST.read_text(encoding="utf-8"))
         self.assertGreater(len(rows), 200)
-        self.assertEqual(sum(row.demanded for row in rows.values()), 24 + 7 + 7 + 7 + 9 + 8 + 8)
+        self.assertEqual(sum(row.demanded for row in rows.values()), 24 + 7 + 7 + 7 + 9 + 8 + 8 + 12 + 4 + 3 + 8)
 
     def test_a_duplicate_id_is_refused(self):
         with self.assertRaises(ValueError):

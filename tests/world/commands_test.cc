@@ -45,14 +45,15 @@ class WorldCommand : public ::testing::Test {
   std::optional<TestWorld> world_;
 };
 
-TEST_F(WorldCommand, ThatSucceedsEndsWithZero) {
-  const Ran ran = world().Run("true");
+TEST_F(WorldCommand, SH_01_StartsPrintsAndCompletes) {
+  const Ran ran = world().Run("echo printed");
+  EXPECT_EQ(ran.out, "printed\n");
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_EQ(ran.error, "");
   EXPECT_THAT(world().problems(), IsEmpty());
 }
 
-TEST_F(WorldCommand, TellsItsExitCode) { EXPECT_EQ(world().Run("exit 42").exit_code, 42); }
+TEST_F(WorldCommand, SH_02_TellsItsExitCode) { EXPECT_EQ(world().Run("exit 42").exit_code, 42); }
 
 TEST_F(WorldCommand, ThatASignalEndedSaysWhich) {
   const Ran ran = world().Run("kill -USR1 $$");
@@ -60,7 +61,7 @@ TEST_F(WorldCommand, ThatASignalEndedSaysWhich) {
   EXPECT_EQ(ran.signal, SIGUSR1);
 }
 
-TEST_F(WorldCommand, KeepsItsTwoStreamsApart) {
+TEST_F(WorldCommand, SH_03_KeepsItsTwoStreamsApart) {
   const Ran ran = world().Run("echo one; echo two >&2");
   EXPECT_EQ(ran.out, "one\n");
   EXPECT_EQ(ran.err, "two\n");
@@ -72,13 +73,13 @@ TEST_F(WorldCommand, TakesAProgramWithArguments) {
   EXPECT_EQ(world().Run(exec).out, "a b|$HOME|");
 }
 
-TEST_F(WorldCommand, GetsWhatItsEnvironmentAdds) {
+TEST_F(WorldCommand, SH_04_GetsWhatItsEnvironmentAdds) {
   control::Exec exec = Shell("echo $COLOUR $SANDGLASS");
   exec.env = {{"COLOUR", "blue"}};
   EXPECT_EQ(world().Run(exec).out, "blue 1\n");
 }
 
-TEST_F(WorldCommand, StartsInTheProjectOrWhereItIsTold) {
+TEST_F(WorldCommand, SH_04_StartsInTheProjectOrWhereItIsTold) {
   EXPECT_EQ(world().Run("pwd").out, world().project() + "\n");
   control::Exec exec = Shell("pwd");
   exec.cwd = "/usr";
@@ -208,7 +209,7 @@ TEST_F(WorldCommand, IsEndedAtItsTimeout) {
   EXPECT_EQ(ran.signal, SIGTERM);
 }
 
-TEST_F(WorldCommand, ThatIgnoresSigtermIsKilledAfterItsGrace) {
+TEST_F(WorldCommand, SH_06_ThatIgnoresSigtermIsKilledAfterItsGrace) {
   control::Exec exec = Shell("trap '' TERM; echo ready; while :; do sleep 1; done");
   exec.grace = milliseconds(150);
   const StepId id = world().Begin(exec);
@@ -221,7 +222,7 @@ TEST_F(WorldCommand, ThatIgnoresSigtermIsKilledAfterItsGrace) {
   EXPECT_GE(SteadyClock::now() - before, milliseconds(140));
 }
 
-TEST_F(WorldCommand, IsCancelledWithTheDaemonsItLeftInOtherSessions) {
+TEST_F(WorldCommand, SH_06_IsCancelledWithTheDaemonsItLeftInOtherSessions) {
   control::Exec exec =
       Shell("setsid sh -c 'trap \"\" TERM; sleep 77 & sleep 77' & echo ready; wait");
   exec.grace = milliseconds(100);
@@ -246,11 +247,21 @@ TEST_F(WorldCommand, LeavesADaemonThatMayGoOnPrinting) {
   EXPECT_EQ(world().Run("cat /tmp/daemon").out, "done\n");
 }
 
-TEST_F(WorldCommand, RunsBesideOthers) {
+TEST_F(WorldCommand, SH_05_RunsBesideOthers) {
   const StepId slow = world().Begin(WithInput("read x; echo slow $x"));
   EXPECT_EQ(world().Run("echo quick").out, "quick\n");
   world().Send(control::Input{.id = slow, .data = "y\n"});
   EXPECT_EQ(world().Finish(slow).out, "slow y\n");
+}
+
+TEST_F(WorldCommand, SH_07_IsRunThoughTheShimGotNonsenseBefore) {
+  const StepId running = world().Begin(Shell("sleep 0.3; echo still here"));
+  for (const char* nonsense : {"this is no JSON", "{\"type\":\"no such type\"}", "{}", "[1,2]",
+                               "{\"type\":\"exec\",\"id\":-5}"})
+    world().SendLine(nonsense);
+  EXPECT_EQ(world().Run("echo next").out, "next\n");
+  EXPECT_EQ(world().Finish(running).out, "still here\n");
+  EXPECT_EQ(world().problems().size(), 5u);
 }
 
 TEST_F(WorldCommand, LeavesNothingInTheShim) {

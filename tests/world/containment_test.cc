@@ -243,7 +243,7 @@ TEST_F(WorldContainment, LeavesNoProcess) {
   EXPECT_EQ(ProcessesWith("98765"), 0);
 }
 
-TEST_F(WorldContainment, EndsWithItsHost) {
+TEST_F(WorldContainment, SH_08_EndsWithItsHost) {
   auto workspace = std::make_unique<TempWorkspace>();
   const pid_t host = MustCall(::fork(), "fork");
   if (host == 0) {

@@ -79,7 +79,11 @@ Ran TestWorld::Finish(StepId id) {
 
 void TestWorld::Send(const control::HostMessage& message) {
   Must(control::Validate(message));
-  const std::string line = control::Encode(message) + "\n";
+  SendLine(control::Encode(message));
+}
+
+void TestWorld::SendLine(const std::string& text) {
+  const std::string line = text + "\n";
   size_t sent = 0;
   while (sent < line.size()) {
     const ssize_t count = ::write(world_->control_fd(), line.data() + sent, line.size() - sent);

@@ -51,6 +51,8 @@ class TestWorld {
   StepId Begin(control::Exec exec);
   Ran Finish(StepId id);
   void Send(const control::HostMessage& message);
+  // Whatever it is.
+  void SendLine(const std::string& text);
   // Until the command has printed that.
   void WaitForOutput(StepId id, std::string_view text);
   // Of a command that runs or has ended.
