@@ -36,7 +36,7 @@ constexpr uid_t kOrdinary = 1234;
 
 void ExpectAllTestsPassAsOrdinaryUser() {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to become someone else";
-  std::string folder = "/tmp/sandglass-ordinary-XXXXXX";
+  std::string folder = TestDirectory() + "/sandglass-ordinary-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   ASSERT_EQ(::chown(folder.c_str(), kOrdinary, kOrdinary), 0);
   const Fd program(MustCall(::open("/proc/self/exe", O_PATH | O_CLOEXEC), "open this program"));
