@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 
 #include "bridge/supervise/filter.h"
@@ -56,13 +57,14 @@ constexpr SyscallRule kRules[] = {
     Allow("socket", SYS_socket, Equals(0, AF_UNIX)),
     Refuse("socket", SYS_socket),
     Refuse("io_uring_setup", SYS_io_uring_setup),
-    // Nobody is ended or traced. Whether a process lives may be asked.
+    // Nobody is ended or traced. Whether a process lives may be asked, and who goes over its limit of file sizes is told.
     Refuse("kill", SYS_kill),
     Refuse("tkill", SYS_tkill),
     Refuse("tgkill", SYS_tgkill),
     Refuse("rt_sigqueueinfo", SYS_rt_sigqueueinfo),
     Refuse("rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo),
     Allow("pidfd_send_signal", SYS_pidfd_send_signal, Equals(1, 0)),
+    Allow("pidfd_send_signal", SYS_pidfd_send_signal, Equals(1, SIGXFSZ)),
     Refuse("pidfd_send_signal", SYS_pidfd_send_signal),
     Refuse("ptrace", SYS_ptrace),
     Refuse("process_madvise", SYS_process_madvise),
