@@ -1,17 +1,13 @@
 // `sandglass shell` on a real terminal: a bash that a person types into.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <pty.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <sstream>
 #include <string>
-#include <string_view>
 
-#include "tests/session/sandglass_fixture.h"
+#include "tests/session/shell_fixture.h"
 #include "tests/support/tree_snapshot.h"
 
 namespace sandglass::test {
@@ -20,48 +16,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::string_view kPrompt = "(sandglass) $ ";
 constexpr char kInterrupt[] = "\x03";
 
-class SandglassShell : public SandglassFixture {
+class SandglassShell : public ShellFixture {
  protected:
-  void StartShell() {
-    int terminal = -1;
-    shell_ = MustCall(::forkpty(&terminal, nullptr, nullptr, nullptr), "forkpty");
-    if (shell_ == 0) {
-      ::setenv("SANDGLASS_HOME", state_.c_str(), 1);
-      ::setenv("HOME", home_.c_str(), 1);
-      ::setenv("TERM", "dumb", 1);
-      if (::chdir(workspace_.project().c_str()) == 0)
-        ::execl(SANDGLASS_BINARY, "sandglass", "shell", "-e", "PS1=$ ", nullptr);
-      ::_exit(99);
-    }
-    terminal_ = Fd(terminal);
-    ReadUntil("# ", "$ ");
-    // A prompt that no machine's settings change, and no echo of what is typed.
-    Type("stty -echo; PS1='(sandglass) $ '");
-  }
-  // What is shown until the next prompt.
-  std::string Type(const std::string& line) {
-    Send(line + "\r");
-    return ReadUntil(kPrompt);
-  }
-  void Send(const std::string& bytes) { Must(WriteFully(terminal_.get(), AsBytes(bytes))); }
-  std::string ReadUntil(std::string_view end, std::string_view or_end = "\x01") {
-    std::string seen;
-    while (!seen.ends_with(end) && !seen.ends_with(or_end)) {
-      pollfd ready{terminal_.get(), POLLIN, 0};
-      if (::poll(&ready, 1, 20'000) <= 0) {
-        ADD_FAILURE() << "nothing more came after: " << seen;
-        return seen;
-      }
-      char buffer[4096];
-      const ssize_t got = ::read(terminal_.get(), buffer, sizeof(buffer));
-      if (got <= 0) return seen;  // it hung up
-      seen.append(buffer, static_cast<size_t>(got));
-    }
-    return seen;
-  }
   static int StepsWithChanges(const std::string& history) {
     std::istringstream lines(history);
     std::string line;
@@ -70,16 +28,6 @@ class SandglassShell : public SandglassFixture {
       count += line.starts_with(' ') && line.find("no changes") == std::string::npos ? 1 : 0;
     return count;
   }
-  int Leave(const std::string& line = "exit") {
-    Send(line + "\r");
-    ReadUntil("\x01");
-    int status = 0;
-    MustCall(::waitpid(shell_, &status, 0), "waitpid");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
-  pid_t shell_ = -1;
-  Fd terminal_;
 };
 
 TEST_F(SandglassShell, FolderAndVariablesStayAndItsExitCodeIsOurs) {
