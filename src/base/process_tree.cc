@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -21,6 +22,7 @@ namespace {
 struct Process {
   pid_t parent = 0;
   char state = '?';
+  uint64_t start = 0;
 };
 
 // "pid (name) state ppid ...": the name may hold anything, also ")".
@@ -28,7 +30,10 @@ std::optional<Process> ParseStat(const char* text) {
   const char* after_name = std::strrchr(text, ')');
   Process process;
   if (after_name == nullptr ||
-      std::sscanf(after_name, ") %c %d", &process.state, &process.parent) != 2)
+      std::sscanf(after_name,
+                  ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                  "%" SCNu64,
+                  &process.state, &process.parent, &process.start) != 3)
     return std::nullopt;
   return process;
 }
@@ -78,6 +83,13 @@ std::vector<pid_t> DescendantsOf(pid_t ancestor) {
     if (IsAlive(process) && IsBelow(all, pid, ancestor)) descendants.push_back(pid);
   }
   return descendants;
+}
+
+std::optional<uint64_t> StartTimeOf(pid_t pid) {
+  const Fd proc(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto process = ReadProcess(proc.get(), fmt::format("{}", pid));
+  if (!process || !IsAlive(*process)) return std::nullopt;
+  return process->start;
 }
 
 std::vector<pid_t> ChildrenOf(pid_t parent) {

@@ -120,7 +120,9 @@ Status Run(const Arguments& arguments, Console& console) {
   for (const std::string& warning : report.warnings) console.Note(warning);
   if (!report.outcome.error.empty()) console.Note(report.outcome.error);
   if (report.outcome.ending == control::Ending::kLost)
-    return Error(Code::kIo, "the world ended before the shell did");
+    return Error(
+        Code::kIo,
+        "the world ended before the shell did; the next start takes back what its line had begun");
   console.SetExitCode(static_cast<uint8_t>(report.outcome.exit_code));
   return Ok();
 }

@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "cli/reports.h"
 #include "cli/run_options.h"
+#include "session/former_world.h"
 #include "session/open_log.h"
 
 namespace sandglass::cli {
@@ -127,6 +128,7 @@ Result<undo::StoreReader> OpenReader(const Arguments& arguments) {
 
 Result<std::unique_ptr<undo::UndoLog>> OpenLog(const undo::UndoPaths& paths,
                                                const Console& console) {
+  TRY(session::EndFormerWorld(paths.store));
   undo::UndoOptions options;
   options.log = console.log().With("undo");
   TRY_ASSIGN(auto log, session::OpenLogSoon(paths, options));

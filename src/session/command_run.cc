@@ -149,7 +149,7 @@ Runner& CommandRun::runner() {
 }
 
 Status CommandRun::TakeRequests() {
-  if (shell_ && !closed_) TRY(shell_->Work());
+  if (shell_ && !closed_ && !lost_) TRY(shell_->Work());
   for (auto& [connection, request] : parts_.server->Work()) {
     rewinds_.Ask(std::move(request), [this, id = connection](const RewindAnswer& answer) {
       parts_.server->Answer(id, answer);
@@ -217,13 +217,17 @@ void CommandRun::ReadChannel() {
   std::string buffer(kReadBytes, '\0');
   const ssize_t got = ::recv(parts_.world->control_fd(), buffer.data(), buffer.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) {
-    parts_.world->Kill();
-    parts_.tracker.ChannelDied();
-    return;
-  }
+  if (got <= 0) return LoseWorld();
   std::string_view bytes(buffer.data(), static_cast<size_t>(got));
   while (auto line = parts_.lines.Next(bytes)) parts_.tracker.Receive(*line);
+}
+
+// The shim was killed, and everything inside with it, in the middle of whatever it did.
+void CommandRun::LoseWorld() {
+  parts_.world->Kill();
+  lost_ = true;
+  if (!ended_) keeper_.Abandon();
+  parts_.tracker.ChannelDied();
 }
 
 void CommandRun::WriteChannel() {

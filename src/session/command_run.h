@@ -52,6 +52,7 @@ class CommandRun {
   std::vector<pollfd> Watched() const;
   int Patience() const;
   void ReadChannel();
+  void LoseWorld();
   void WriteChannel();
   Status TakeListeners();
   Status Release(StepId command);
@@ -71,7 +72,7 @@ class CommandRun {
   Rewinds rewinds_{parts_, keeper_, runner()};
   std::optional<ShellLines> shell_;
   bool takes_input_ = true;
-  bool ended_ = false, closed_ = false;
+  bool ended_ = false, closed_ = false, lost_ = false;
   std::string input_;  // read, and not sent yet
   std::map<control::Stream, std::string>
       pending_;  // output that nobody has taken yet; the window bounds it

@@ -7,6 +7,7 @@
 
 #include "bridge/supervise/filter.h"
 #include "session/command_run.h"
+#include "session/former_world.h"
 #include "session/parts.h"
 #include "session/project_checks.h"
 
@@ -54,15 +55,21 @@ Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
   auto parts = std::make_unique<Parts>();
   parts->log = options.log;
   parts->writable = WritableOf(options);
+  for (const undo::UndoPaths& paths : parts->writable) TRY(EndFormerWorld(paths.store));
   TRY_ASSIGN(parts->bridge, BridgeProcess::Start(parts->writable, options.undo));
   TRY_ASSIGN(parts->server, RequestServer::Open(StoresOf(parts->writable), parts->clock));
   TRY_ASSIGN(parts->world, world::LocalWorld::Start(WorldFor(options)));
+  for (const undo::UndoPaths& paths : parts->writable)
+    TRY(NoteWorld(paths.store, parts->world->init_pid()));
   for (const std::string& note : parts->world->notes()) parts->log.Debug(note);
   parts->log.Info("world started", {{"projects", options.projects.size()}});
   return std::unique_ptr<Session>(new Session(std::move(parts)));
 }
 
-Session::~Session() = default;
+Session::~Session() {
+  parts_->world.reset();
+  for (const undo::UndoPaths& paths : parts_->writable) ForgetWorld(paths.store);
+}
 
 Result<CommandReport> Session::Run(const CommandSpec& spec, HostStreams& streams) {
   return CommandRun(*parts_, streams, spec).Run();

@@ -20,6 +20,8 @@ class StepKeeper {
   Result<std::vector<std::string>> Close();
   // What the step that was closed last did.
   Result<std::vector<ProjectStep>> Changes() const;
+  // Leaves it open, as if the bridge had been killed: the next start takes it back, and redo brings it again.
+  void Abandon() { has_step_ = false; }
 
   const std::string& label() const { return label_; }
   // Something was changed in it.

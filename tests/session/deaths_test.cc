@@ -1,0 +1,130 @@
+// Session, shim and keeper killed, alone or together: nothing is lost, nobody lives on, and the next start recovers and says so.
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+
+#include "tests/session/sandglass_fixture.h"
+#include "tests/session/victims.h"
+#include "tests/support/tree_snapshot.h"
+
+namespace sandglass::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class SandglassDeaths : public SandglassFixture {
+ protected:
+  void SetUp() override {
+    SandglassFixture::SetUp();
+    if (!IsSkipped()) AdoptOrphans();
+  }
+  void TearDown() override {
+    for (const pid_t pid : SurvivorsAfter(std::chrono::seconds(0))) ::kill(pid, SIGKILL);
+  }
+  // In the middle of a command that has changed things, one process of which no signal but SIGKILL ends.
+  Ended KillInTheMiddle(Victim victim) {
+    const Started run = Begin({"run", "--", "sh", "-c",
+                               "(trap '' TERM HUP INT; setsid sleep 60) & rm -rf src; echo x "
+                               ">keep.txt; touch ready; sleep 60"});
+    WaitUntilExists("ready");
+    EXPECT_TRUE(Kill(CastOf(run.pid), victim));
+    Ended ended = Finish(run);
+    EXPECT_THAT(SurvivorsAfter(std::chrono::seconds(10)), IsEmpty());
+    dead_ = workspace_.Snapshot();
+    return ended;
+  }
+  void ExpectTheNextStartTakesItBackAndRedoBringsItAgain() {
+    const Ended next = Run({"true"});
+    EXPECT_EQ(next.exit_code, 0);
+    EXPECT_THAT(next.err, HasSubstr("the interrupted step 1 has been taken back"));
+    EXPECT_TRUE(TreesEqual(before_, workspace_.Snapshot()));
+    EXPECT_EQ(Sandglass({"redo"}).exit_code, 0);
+    EXPECT_TRUE(TreesEqual(dead_, workspace_.Snapshot()));
+  }
+
+  TreeSnapshot before_, dead_;
+};
+
+TEST_F(SandglassDeaths, OfTheSession) {
+  before_ = workspace_.Snapshot();
+  EXPECT_EQ(KillInTheMiddle(Victim::kSession).exit_code, -SIGKILL);
+  ExpectTheNextStartTakesItBackAndRedoBringsItAgain();
+}
+
+TEST_F(SandglassDeaths, OfTheShim) {
+  before_ = workspace_.Snapshot();
+  const Ended ended = KillInTheMiddle(Victim::kShim);
+  EXPECT_EQ(ended.exit_code, 125);
+  EXPECT_THAT(ended.err, HasSubstr("the next start takes back what it had begun"));
+  ExpectTheNextStartTakesItBackAndRedoBringsItAgain();
+}
+
+TEST_F(SandglassDeaths, OfAllTogether) {
+  before_ = workspace_.Snapshot();
+  EXPECT_EQ(KillInTheMiddle(Victim::kAll).exit_code, -SIGKILL);
+  ExpectTheNextStartTakesItBackAndRedoBringsItAgain();
+}
+
+// The session and the shim live and end what is left: the command counts as killed, and its step closes as that of any other.
+TEST_F(SandglassDeaths, OfTheKeeper) {
+  before_ = workspace_.Snapshot();
+  EXPECT_EQ(KillInTheMiddle(Victim::kKeeper).exit_code, 128 + SIGKILL);
+  EXPECT_THAT(Run({"true"}).err, Not(HasSubstr("interrupted")));
+  EXPECT_TRUE(TreesEqual(dead_, workspace_.Snapshot()));
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(before_, workspace_.Snapshot()));
+}
+
+// Stopped, the shim does not notice that its session is gone: whoever comes next ends the world before it recovers.
+TEST_F(SandglassDeaths, OfTheSessionWhileTheShimCannotAct) {
+  before_ = workspace_.Snapshot();
+  const Started run = Begin({"run", "--", "sh", "-c", "rm -rf src; touch ready; sleep 63.5"});
+  WaitUntilExists("ready");
+  const Cast cast = CastOf(run.pid);
+  ASSERT_EQ(cast.shims.size(), 1U);
+  MustCall(::kill(cast.shims.front(), SIGSTOP), "stop the shim");
+  EXPECT_TRUE(Kill(cast, Victim::kSession));
+  EXPECT_EQ(Finish(run).exit_code, -SIGKILL);
+  EXPECT_TRUE(IsRunning("63.5")) << "or this test could not fail";
+  const Ended next = Sandglass({"undo", "--dry-run"});
+  EXPECT_THAT(next.err, HasSubstr("the interrupted step 1 has been taken back"));
+  EXPECT_FALSE(IsRunning("63.5"));
+  EXPECT_TRUE(TreesEqual(before_, workspace_.Snapshot()));
+  EXPECT_THAT(SurvivorsAfter(std::chrono::seconds(10)), IsEmpty());
+}
+
+// Its world is not the one of a session that is gone.
+TEST_F(SandglassDeaths, NobodyEndsTheWorldOfASessionThatLives) {
+  const Started run = Begin({"run", "--", "sh", "-c",
+                             "touch ready; while test ! -e stop; do sleep 0.05; done; echo lives"});
+  WaitUntilExists("ready");
+  EXPECT_EQ(Run({"true"}).exit_code, 125);
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 1);
+  workspace_.WriteFile("stop", "");
+  EXPECT_EQ(Finish(run).out, "lives\n");
+}
+
+// The interrupted step is none of those that undo was asked for.
+TEST_F(SandglassDeaths, OfAllAndTheNextProgramIsUndo) {
+  const TreeSnapshot at_first = workspace_.Snapshot();
+  EXPECT_EQ(Run({"touch", "first"}).exit_code, 0);
+  before_ = workspace_.Snapshot();
+  KillInTheMiddle(Victim::kAll);
+  const Ended undone = Sandglass({"undo"});
+  EXPECT_EQ(undone.exit_code, 0);
+  EXPECT_THAT(undone.err, HasSubstr("the interrupted step 2 has been taken back"));
+  EXPECT_THAT(undone.out, HasSubstr("step 1: undone"));
+  EXPECT_TRUE(TreesEqual(at_first, workspace_.Snapshot()));
+  EXPECT_EQ(Sandglass({"redo"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(before_, workspace_.Snapshot()));
+  EXPECT_EQ(Sandglass({"redo"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(dead_, workspace_.Snapshot()));
+}
+
+}  // namespace
+}  // namespace sandglass::test
