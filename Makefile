@@ -43,7 +43,7 @@ test: bootstrap ## everything a change must pass; ends with the counts
 	@$(PYTHON) tools/make_test.py --jobs $(JOBS)
 
 .PHONY: test-all
-test-all: bootstrap ## test, and the full model and crash runs, mutants, sanitizers (hours)
+test-all: bootstrap ## test, and the full model, crash and kill runs, mutants, sanitizers (hours)
 	@$(PYTHON) tools/make_test.py --jobs $(JOBS) --all
 
 .PHONY: bench

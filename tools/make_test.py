@@ -109,6 +109,12 @@ class Stages:
         good = self.command(sys.executable, TOOLS / "model_counts.py", folder)
         self.record("model", "counts", good)
 
+    def kills_full(self):
+        """Parts of Sandglass are killed while real programs work, and a command prints 10 GB."""
+        full = ("--per-fs", "--scale=full", f"--timeout={FULL_TIMEOUT}", "--verbose")
+        self.tests("dev", "--binary=kills_test", "--only-fs=tmpfs,ext4", *full)
+        self.tests("dev", "--binary=session_test", "--filter=*PrintsGigabytes*", "--only-fs=tmpfs", *full)
+
     def mutants(self):
         self.title("mutants")
         good = self.command(sys.executable, TOOLS / "mutants.py", "--record", f"--jobs={self.jobs}")
@@ -168,6 +174,7 @@ def run_short(stages):
 def run_long(stages):
     stages.model_full()
     stages.crash_full()
+    stages.kills_full()
     stages.build("asan")
     stages.tests("asan", "--timeout=600", "--only-fs=ext4,tmpfs")
     stages.tests("asan", "--timeout=3600", "--only-fs=tmpfs", "--label=model")

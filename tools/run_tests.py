@@ -322,11 +322,15 @@ def ending(code):
     return f"exit code {code}"
 
 
+def per_fs(binary, options):
+    return options.per_fs or "fs" in binary.labels
+
+
 def make_jobs(binaries, systems, options, processes, say):
     """Jobs to run, and the results of those that cannot run for want of their file system."""
     jobs, absent = [], []
     for binary in binaries:
-        if "fs" not in binary.labels:
+        if not per_fs(binary, options):
             jobs.append(Job(binary, None, options, processes, say))
             continue
         for place in systems.values():
@@ -397,6 +401,7 @@ def parse_options():
     parser.add_argument("--filter", help="GoogleTest filter, e.g. '*UI_01*'")
     parser.add_argument("--binary", help="glob: only these binaries")
     parser.add_argument("--only-fs", help="comma-separated subset of " + ",".join(filesystems.NAMES))
+    parser.add_argument("--per-fs", action="store_true", help="once per file system, also what has no label fs")
     parser.add_argument("--label", help="only binaries with this label (the way to run model)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=120, help="seconds per test")
@@ -421,7 +426,7 @@ def run_everything(options):
 
     binaries = select(read_manifest(results.ROOT / "build" / options.preset / "test_manifest.txt"), options)
     wanted = options.only_fs.split(",") if options.only_fs else filesystems.NAMES
-    needs_fs = any("fs" in binary.labels for binary in binaries)
+    needs_fs = any(per_fs(binary, options) for binary in binaries)
     with filesystems.FileSystems(wanted if needs_fs else []) as systems:
         for place in systems.values():
             if place.path is None:

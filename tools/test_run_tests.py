@@ -1,5 +1,6 @@
 """Self test of run_tests and results: reading GoogleTest's output, judging skips, counting."""
 
+import argparse
 import tempfile
 import unittest
 from pathlib import Path
@@ -84,6 +85,22 @@ class Extra(unittest.TestCase):
     def test_counts_line(self):
         tests = [results.result("s", "a", "passed"), results.result("s", "b", "skipped")]
         self.assertEqual(results.counts_line(tests), "1 passed, 0 failed, 1 skipped")
+
+
+class Jobs(unittest.TestCase):
+    def places(self, per_fs):
+        options = argparse.Namespace(per_fs=per_fs)
+        systems = {name: argparse.Namespace(name=name, path=Path(name), reason="") for name in ("tmpfs", "ext4")}
+        binaries = [run_tests.Binary("plain", "plain", set()), run_tests.Binary("labelled", "labelled", {"fs"})]
+        jobs, _ = run_tests.make_jobs(binaries, systems, options, None, print)
+        return [(job.binary.name, job.fs) for job in jobs]
+
+    def test_only_those_with_the_label_run_once_per_file_system(self):
+        self.assertEqual(self.places(False), [("plain", "-"), ("labelled", "tmpfs"), ("labelled", "ext4")])
+
+    def test_unless_all_are_to(self):
+        self.assertEqual(self.places(True), [("plain", "tmpfs"), ("plain", "ext4"),
+                                             ("labelled", "tmpfs"), ("labelled", "ext4")])
 
 
 if __name__ == "__main__":
