@@ -30,7 +30,7 @@ class SandglassDeaths : public SandglassFixture {
   Ended KillInTheMiddle(Victim victim) {
     const Started run = Begin({"run", "--", "sh", "-c",
                                "(trap '' TERM HUP INT; setsid sleep 60) & rm -rf src; echo x "
-                               ">keep.txt; touch ready; sleep 60"});
+                               ">keep.txt; true >ready; sleep 60"});
     WaitUntilExists("ready");
     EXPECT_TRUE(Kill(CastOf(run.pid), victim));
     Ended ended = Finish(run);
@@ -85,6 +85,7 @@ TEST_F(SandglassDeaths, OfTheSessionWhileTheShimCannotAct) {
   before_ = workspace_.Snapshot();
   const Started run = Begin({"run", "--", "sh", "-c", "rm -rf src; touch ready; sleep 63.5"});
   WaitUntilExists("ready");
+  for (int i = 0; i < 1000 && !IsRunning("63.5"); ++i) ::usleep(10'000);
   const Cast cast = CastOf(run.pid);
   ASSERT_EQ(cast.shims.size(), 1U);
   MustCall(::kill(cast.shims.front(), SIGSTOP), "stop the shim");

@@ -462,7 +462,8 @@ TEST_F(UndoConflict, ForceUndoesAnExchangeAlsoWhereAPersonReplacedAnOldOne) {
 
 // The name beside changed the time of what was set aside. That is no person's edit.
 TEST_F(UndoConflict, WhatForceSetAsideIsAsTheStepsKnowIt) {
-  workspace().WriteFile("src/large", std::string(300 << 10, 'x'));  // kept by moving it to the store
+  workspace().WriteFile("src/large",
+                        std::string(300 << 10, 'x'));  // kept by moving it to the store
   InStep([&] { EXPECT_OK(ops().Overwrite("src/large", "step")); });
   ReplaceFile("src/large", "person");
   InStep([&] { EXPECT_OK(ops().Chmod("src/large", 0600)); });
