@@ -85,7 +85,7 @@ TEST_F(SandglassDeaths, OfTheSessionWhileTheShimCannotAct) {
   before_ = workspace_.Snapshot();
   const Started run = Begin({"run", "--", "sh", "-c", "rm -rf src; touch ready; sleep 63.5"});
   WaitUntilExists("ready");
-  for (int i = 0; i < 1000 && !IsRunning("63.5"); ++i) ::usleep(10'000);
+  ASSERT_TRUE(BeginsToRun("63.5"));
   const Cast cast = CastOf(run.pid);
   ASSERT_EQ(cast.shims.size(), 1U);
   MustCall(::kill(cast.shims.front(), SIGSTOP), "stop the shim");

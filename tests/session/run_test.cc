@@ -216,9 +216,9 @@ TEST_F(SandglassRun, ASignalIsPassedOn) {
 
 TEST_F(SandglassRun, WhatItLeavesBehindEndsWithIt) {
   const Started child =
-      Begin({"run", "--", "sh", "-c", "sleep 61.25 & touch ready; sleep 1; echo done"});
+      Begin({"run", "--", "sh", "-c", "sleep 61.25 & touch ready; sleep 2; echo done"});
   WaitUntilExists("ready");
-  EXPECT_TRUE(IsRunning("61.25")) << "or this test could not fail";
+  EXPECT_TRUE(BeginsToRun("61.25")) << "or this test could not fail";
   const Ended ran = Finish(child);
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_THAT(ran.out, HasSubstr("done"));

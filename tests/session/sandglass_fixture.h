@@ -133,6 +133,12 @@ class SandglassFixture : public ::testing::Test {
     return false;
   }
 
+  // It may have been started and not have executed its program yet.
+  static bool BeginsToRun(const std::string& word) {
+    for (int i = 0; i < 1000 && !IsRunning(word); ++i) ::usleep(10'000);
+    return IsRunning(word);
+  }
+
   TempWorkspace workspace_;
   std::string state_, home_;
   std::string start_;  // where the program is started; "": in the project

@@ -127,7 +127,7 @@ TEST_F(SandglassShell, StopEndsTheLineAndNotTheShell) {
 TEST_F(SandglassShell, CtrlCEndsTheProgramAndNotTheShell) {
   StartShell();
   Send("touch ready; sleep 60.75\r");
-  for (int i = 0; i < 1000 && !IsRunning("60.75"); ++i) ::usleep(10'000);
+  ASSERT_TRUE(BeginsToRun("60.75"));
   Send(kInterrupt);
   ReadUntil(kPrompt);
   EXPECT_THAT(Type("echo status $?"), HasSubstr("status 130"));
