@@ -176,7 +176,7 @@ std::chrono::microseconds Campaign::RandomMoment() {
 Victim Campaign::RandomVictim() {
   constexpr Victim kChoices[] = {Victim::kSession, Victim::kSession, Victim::kSession,
                                  Victim::kShim,    Victim::kShim,    Victim::kBridge,
-                                 Victim::kAll,     Victim::kAll};
+                                 Victim::kBridge,  Victim::kAll,     Victim::kAll};
   return kChoices[Below(random_, std::size(kChoices))];
 }
 
@@ -186,8 +186,6 @@ bool Campaign::KillDuring(const Line& line, Blow& blow) {
   blow.cast = CastOf(shell_);  // now, for it takes a while
   Send(line.command + "\r");
   std::string shown = ReadFor(moment);
-  // Where the bridge has no process of its own, it dies with the session.
-  if (blow.victim == Victim::kBridge && blow.cast.bridges.empty()) blow.victim = Victim::kSession;
   const bool killed = Kill(blow.cast, blow.victim);
   shown += ReadUntil("\x01");
   ++counts_.kills[blow.victim];

@@ -1,4 +1,4 @@
-// Session, shim and keeper killed, alone or together: nothing is lost, nobody lives on, and the next start recovers and says so.
+// Session, bridge, shim and keeper killed, alone or together: nothing is lost, nobody lives on, and the next start recovers and says so.
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,6 +53,12 @@ class SandglassDeaths : public SandglassFixture {
 TEST_F(SandglassDeaths, OfTheSession) {
   before_ = workspace_.Snapshot();
   EXPECT_EQ(KillInTheMiddle(Victim::kSession).exit_code, -SIGKILL);
+  ExpectTheNextStartTakesItBackAndRedoBringsItAgain();
+}
+
+TEST_F(SandglassDeaths, OfTheBridge) {
+  before_ = workspace_.Snapshot();
+  EXPECT_EQ(KillInTheMiddle(Victim::kBridge).exit_code, 125);
   ExpectTheNextStartTakesItBackAndRedoBringsItAgain();
 }
 

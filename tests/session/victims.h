@@ -17,7 +17,7 @@ std::string_view NameOf(Victim victim);
 
 struct Cast {
   pid_t session = -1;
-  std::vector<pid_t> bridges;  // empty: the bridge is threads of the session
+  std::vector<pid_t> bridges;
   std::vector<pid_t> shims;    // process 1 of the world
   std::vector<pid_t> keepers;  // between the shim and each command
 };
