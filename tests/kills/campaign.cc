@@ -156,10 +156,10 @@ void Campaign::LetOneEnd() {
   record_ += fmt::format("line {}: left to end, {} us\n", line.number, durations_.back().count());
   const Sight before = std::exchange(before_, Look(fmt::format("after-{}", line.number)));
   if (counts_.steps % 5 == 1) {
-    Type("undo");
-    ExpectTree(before, line, "after undo");
-    Type("redo");
-    ExpectTree(before_, line, "after redo");
+    const std::string undone = Type("undo");
+    ExpectTree(before, line, "after undo, which said: " + undone);
+    const std::string redone = Type("redo");
+    ExpectTree(before_, line, "after redo, which said: " + redone);
   }
   std::remove(before.json.c_str());
 }
