@@ -110,6 +110,7 @@ void AddObjects(Seeds& seeds) {
   undo::ObjectsContent content;
   content.signatures[kFile] = {
       12, 1'700'000'000'000'000'000, 1'700'000'000'000'000'001, 0100644, 1000, 1000};
+  content.attributes[kFile] = 0x1234;
   content.successors[kFile] = kFresh;
   content.adopted.insert(77);
   const std::string file = undo::EncodeObjects(content);

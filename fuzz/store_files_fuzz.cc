@@ -96,12 +96,12 @@ void CheckRegistryEntry(std::string_view text) {
 
 void CheckObjects(ByteView bytes) {
   const undo::ObjectsContent content = undo::DecodeObjects(bytes);
-  const size_t entries =
-      content.signatures.size() + content.successors.size() + content.adopted.size();
+  const size_t entries = content.signatures.size() + content.attributes.size() +
+                         content.successors.size() + content.adopted.size();
   CHECK(entries <= bytes.size() / undo::kObjectEntryBytes);
   const undo::ObjectsContent again = undo::DecodeObjects(AsBytes(undo::EncodeObjects(content)));
   CHECK(again.signatures == content.signatures && again.successors == content.successors &&
-        again.adopted == content.adopted);
+        again.adopted == content.adopted && again.attributes == content.attributes);
 }
 
 Bytes SealObjects(ByteView input) {

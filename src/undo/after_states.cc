@@ -8,6 +8,7 @@
 #include "undo/log_core.h"
 #include "undo/looker.h"
 #include "undo/name_trail.h"
+#include "undo/verify.h"
 
 namespace sandglass::undo {
 
@@ -26,6 +27,20 @@ Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
   TRY(NoteLostNames(writer, latest));
   WaitForNextTick(latest);
   return Ok();
+}
+
+// Xattrs and flags of folders that the step itself changed: names that come and go move a folder's times, which then tell nothing of these.
+void LogCore::AdoptAttributes(const StepView& view) {
+  Looker looker(*place_);
+  for (const auto& [path, expected] : view.expected().map()) {
+    if (!view.changed().contains(expected.object)) continue;
+    const auto found = looker.At(path);
+    if (!found || found->id != expected.object || !found->stat.IsDirectory()) continue;
+    // Another hand may have been at it already: then nobody can tell what the step left.
+    const auto signature = objects_.Find(found->id);
+    const bool as_left = signature && signature->ctime_ns == found->stat.ctime_ns;
+    objects_.PutAttributes(found->id, as_left ? AttributesAt(*place_, path) : std::nullopt);
+  }
 }
 
 // Losing one of several names moves an object's ctime; its other names may not be known here, but the anchor is.
@@ -95,7 +110,10 @@ Status LogCore::NoticeEdits(const StepView& view, size_t first_record) {
                           .size = r.meta.size,
                           .mtime_ns = r.meta.mtime_ns,
                           .ctime_ns = r.meta.ctime_ns};
-    if (!signature || signature->Matches(before)) return;
+    const auto attributes = S_ISDIR(r.meta.mode) ? objects_.FindAttributes(r.object) : std::nullopt;
+    const bool same_attributes =
+        !attributes || *attributes == HashAttributes(r.meta.xattrs, r.meta.flags);
+    if (!signature || (signature->Matches(before) && same_attributes)) return;
     if (!names) names.emplace(view);
     edits.push_back({r.object, names->Before(index, std::string(r.path))});
   });

@@ -147,6 +147,7 @@ class LogCore {
   Status AddBarrier(StepId after, std::vector<std::string> paths) REQUIRES(lifecycle_);
   void ForgetFrozen();
   Status AdoptAfterStates(int step_dir) REQUIRES(lifecycle_);
+  void AdoptAttributes(const StepView& view) REQUIRES(lifecycle_);
   Status AdoptForgotten() REQUIRES(lifecycle_);
   Status NoteAfterStates(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
   Status NoteAnchored(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/hash.h"
+
 namespace sandglass::undo {
 namespace {
 
@@ -263,6 +265,29 @@ Result<Metadata> CaptureMetadata(const OpenObject& object, Lifting lifting) {
     TRY_ASSIGN(meta.symlink_target, ReadTarget(object));
   }
   return meta;
+}
+
+uint64_t HashAttributes(const Xattrs& xattrs, uint32_t flags) {
+  Hasher64 hasher;
+  const auto add = [&](const void* data, uint64_t size) {
+    hasher.Update({reinterpret_cast<const uint8_t*>(&size), sizeof size});
+    hasher.Update({static_cast<const uint8_t*>(data), size});
+  };
+  add(&flags, sizeof flags);
+  for (const auto& [name, value] : xattrs) {
+    add(name.data(), name.size());
+    add(value.data(), value.size());
+  }
+  return std::max<uint64_t>(hasher.Digest(), 1);
+}
+
+std::optional<uint64_t> HashAttributes(const OpenObject& folder) {
+  const Fd fd = OpenForFlags(folder);
+  if (!fd.valid()) return std::nullopt;
+  const auto flags = ReadFlags(fd.get());
+  const auto xattrs = ReadXattrs(folder, Lifting::kNo);
+  if (!flags.ok() || !xattrs.ok()) return std::nullopt;
+  return HashAttributes(*xattrs, *flags);
 }
 
 Status ApplyMetadata(const OpenObject& object, const Metadata& want) {

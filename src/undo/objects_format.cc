@@ -7,15 +7,15 @@
 namespace sandglass::undo {
 namespace {
 
-enum Kind : uint32_t { kSignature = 1, kSuccessor = 2, kAdopted = 3 };
+enum Kind : uint32_t { kSignature = 1, kSuccessor = 2, kAdopted = 3, kAttributes = 4 };
 
 // On disk; 64 bytes, so a torn append never shifts what follows it.
 struct Entry {
   uint32_t checksum;
   uint32_t kind;
   ObjectId object;
-  uint64_t
-      words[3];  // size, mtime, ctime; of a successor: its two halves; of an adopted step: its uid
+  // size, mtime, ctime; of a successor: its two halves; of an adopted step: its uid; of attributes: their hash
+  uint64_t words[3];
   uint32_t mode, uid, gid, unused;
 };
 static_assert(sizeof(Entry) == kObjectEntryBytes);
@@ -47,6 +47,12 @@ void Add(const Entry& entry, ObjectsContent& content) {
     case kAdopted:
       content.adopted.insert(entry.words[0]);
       return;
+    case kAttributes:
+      if (entry.words[0] != 0)
+        content.attributes[entry.object] = entry.words[0];
+      else
+        content.attributes.erase(entry.object);
+      return;
     default:
       return;
   }
@@ -56,7 +62,9 @@ void Add(const Entry& entry, ObjectsContent& content) {
 
 bool Signature::Matches(const FileStat& stat) const {
   if (mode != stat.mode || uid != stat.uid || gid != stat.gid) return false;
-  if (stat.IsDirectory()) return true;
+  if (stat.IsDirectory())
+    return ctime_ns == stat.ctime_ns ||
+           (mtime_ns != stat.mtime_ns && stat.mtime_ns == stat.ctime_ns);
   return size == stat.size && mtime_ns == stat.mtime_ns && ctime_ns == stat.ctime_ns;
 }
 
@@ -82,6 +90,10 @@ void EncodeSignature(ObjectId object, const Signature& signature, std::string& o
        out);
 }
 
+void EncodeAttributes(ObjectId object, uint64_t hash, std::string& out) {
+  Seal({.kind = kAttributes, .object = object, .words = {hash}}, out);
+}
+
 void EncodeSuccessor(ObjectId recorded, ObjectId successor, std::string& out) {
   Seal({.kind = kSuccessor, .object = recorded, .words = {successor.lo, successor.hi}}, out);
 }
@@ -93,6 +105,7 @@ void EncodeAdopted(uint64_t step_uid, std::string& out) {
 std::string EncodeObjects(const ObjectsContent& content) {
   std::string bytes;
   for (const auto& [id, signature] : content.signatures) EncodeSignature(id, signature, bytes);
+  for (const auto& [id, hash] : content.attributes) EncodeAttributes(id, hash, bytes);
   for (const auto& [id, successor] : content.successors) EncodeSuccessor(id, successor, bytes);
   for (uint64_t uid : content.adopted) EncodeAdopted(uid, bytes);
   return bytes;

@@ -21,7 +21,8 @@ struct Signature {
   static Signature Of(const FileStat& stat) {
     return {stat.size, stat.mtime_ns, stat.ctime_ns, stat.mode, stat.uid, stat.gid};
   }
-  // Times and size of a directory move with every name in it, which is nobody's edit of the directory itself.
+  // Times and size of a directory move with every name in it, which is nobody's edit of the directory itself. But names move both times
+  // to the same moment: a ctime that moved without the mtime, or after it, tells that somebody changed the directory itself.
   bool Matches(const FileStat& stat) const;
   friend bool operator==(const Signature&, const Signature&) = default;
 };
@@ -30,6 +31,8 @@ inline constexpr size_t kObjectEntryBytes = 64;
 
 struct ObjectsContent {
   std::unordered_map<ObjectId, Signature> signatures;
+  // Of folders that a step changed themselves: a hash of what no stat tells (HashAttributes).
+  std::unordered_map<ObjectId, uint64_t> attributes;
   std::unordered_map<ObjectId, ObjectId> successors;
   std::unordered_set<uint64_t> adopted;  // uids of steps
 };
@@ -39,6 +42,7 @@ ObjectsContent DecodeObjects(ByteView file);
 
 // One entry each, appended to `out`.
 void EncodeSignature(ObjectId object, const Signature& signature, std::string& out);
+void EncodeAttributes(ObjectId object, uint64_t hash, std::string& out);  // 0: not known any more
 void EncodeSuccessor(ObjectId recorded, ObjectId successor, std::string& out);
 void EncodeAdopted(uint64_t step_uid, std::string& out);
 // Everything, in no particular order.

@@ -63,6 +63,13 @@ std::optional<Signature> ObjectsTable::Find(ObjectId current) const {
   return found->second;
 }
 
+std::optional<uint64_t> ObjectsTable::FindAttributes(ObjectId current) const {
+  MutexLock lock(mutex_);
+  auto found = content_.attributes.find(current);
+  if (found == content_.attributes.end()) return std::nullopt;
+  return found->second;
+}
+
 void ObjectsTable::MarkAdopted(uint64_t step_uid) {
   MutexLock lock(mutex_);
   content_.adopted.insert(step_uid);
@@ -78,6 +85,15 @@ void ObjectsTable::Put(ObjectId current, const Signature& signature) {
   MutexLock lock(mutex_);
   content_.signatures[current] = signature;
   EncodeSignature(current, signature, pending_);
+}
+
+void ObjectsTable::PutAttributes(ObjectId current, std::optional<uint64_t> hash) {
+  MutexLock lock(mutex_);
+  if (hash)
+    content_.attributes[current] = *hash;
+  else if (content_.attributes.erase(current) == 0)
+    return;  // nor was it before
+  EncodeAttributes(current, hash.value_or(0), pending_);
 }
 
 void ObjectsTable::Succeed(ObjectId recorded, ObjectId successor) {
@@ -130,6 +146,8 @@ Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live,
     }
   }
   std::erase_if(content_.signatures,
+                [&](const auto& entry) { return !reachable.contains(entry.first); });
+  std::erase_if(content_.attributes,
                 [&](const auto& entry) { return !reachable.contains(entry.first); });
   std::erase_if(content_.successors,
                 [&](const auto& entry) { return !reachable.contains(entry.first); });

@@ -30,12 +30,15 @@ class ObjectsTable {
   // The object that `recorded` is today.
   ObjectId Current(ObjectId recorded) const;
   std::optional<Signature> Find(ObjectId current) const;
+  // Of a folder that a step changed itself: its HashAttributes then. nullopt: not known.
+  std::optional<uint64_t> FindAttributes(ObjectId current) const;
 
   // The after-states of the step with this uid are in the table.
   void MarkAdopted(uint64_t step_uid);
   bool IsAdopted(uint64_t step_uid) const;
   // Buffered until Flush.
   void Put(ObjectId current, const Signature& signature);
+  void PutAttributes(ObjectId current, std::optional<uint64_t> hash);
   void Succeed(ObjectId recorded, ObjectId successor);
   // kNoSpace etc.: the buffer is kept and tried again by the next Flush.
   Status Flush();

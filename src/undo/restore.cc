@@ -371,9 +371,7 @@ std::vector<Conflict> FindIntrusions(const Place& place, const ObjectsTable& obj
                                                             : "has been replaced since"});
       continue;
     }
-    if (found->stat.IsDirectory()) continue;
-    const auto signature = objects.Find(found->id);
-    if (signature && !signature->Matches(found->stat))
+    if (!LooksAsLeft(place, objects, path, *found))
       conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
   }
   return conflicts;

@@ -159,11 +159,28 @@ Result<std::optional<OpenObject>> Rewinder::Occupant(Parent& parent, const std::
 }
 
 void Rewinder::FirstLook(ObjectId object, const FileStat& stat) {
-  if (in_.signatures == Signatures::kOutdated || !looked_at_.insert(object).second) return;
-  if (lifted_)
-    return;  // nobody could look there when the step closed, so the signature is an older one
+  if (!looked_at_.insert(object).second) return;
+  if (stat.IsDirectory() && in_.keep != nullptr && in_.keep->contains(object))
+    moved_times_[object] = {stat.mtime_ns, stat.mtime_ns};
+  if (in_.signatures == Signatures::kOutdated) return;
   const auto signature = in_.objects.Find(object);
-  if (signature && !signature->Matches(stat) && !StepChanged(object)) edited_.emplace(object, stat);
+  if (!signature || (lifted_ && !WasSeenAtTheEnd(object))) return;
+  const bool edited = !signature->Matches(stat);
+  // Only force goes over an edit of what the step changed, and then all of it is put back.
+  if (edited && StepChanged(object)) return;
+  if (edited) edited_.insert(object);
+  if (stat.IsDirectory() && stat.mtime_ns != signature->mtime_ns)
+    moved_times_[object] = {signature->mtime_ns, stat.mtime_ns};
+}
+
+bool Rewinder::WasSeenAtTheEnd(ObjectId current) {
+  if (!seen_at_the_end_) {
+    seen_at_the_end_.emplace();
+    in_.view.journal().ForEachOf<AfterRecord>([this](const AfterRecord& after, size_t) {
+      seen_at_the_end_->insert(in_.objects.Current(after.object));
+    });
+  }
+  return seen_at_the_end_->contains(current);
 }
 
 // The set is built once: what this rewind makes anew has no signature that could tell an edit.
@@ -228,8 +245,7 @@ Status Rewinder::Undo(const MetaRecord& r, size_t index) {
   Parent* parent = nullptr;
   TRY_ASSIGN(auto object, Recorded(r.path, r.object, &parent));
   if (!object) return Ok();
-  notes_[r.path];
-  return ApplyMeta(*object, r.path, r);
+  return ApplyMeta(*object, r.path, r, notes_[r.path].lifted);
 }
 
 Status Rewinder::LowerForgotten(const MetaRecord& r) {
@@ -246,28 +262,44 @@ Status Rewinder::LowerForgotten(const MetaRecord& r) {
   return Ok();
 }
 
-Status Rewinder::ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r) {
-  Metadata want = r.meta;
-  if (const auto edited = edited_.find(object.id); edited != edited_.end()) {
-    // Names in a folder changed, or those of a file: what a person did to the object itself is not ours to take back.
-    if (!object.stat.IsDirectory()) return Ok();
-    want.mode = edited->second.mode;
-    want.uid = edited->second.uid;
-    want.gid = edited->second.gid;
+Status Rewinder::ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r,
+                           const Lifted& lifted) {
+  // Names of a file changed: what a person did to the file itself is not ours to take back.
+  if (WasEdited(object.id) && !object.stat.IsDirectory()) {
+    Lower(object, lifted);
+    return Ok();
   }
   if (in_.recorder != nullptr) {
     // First touched for its names, an object may have been changed itself later in the step.
     const bool changed = in_.view.IsChanged(r.object);
     TRY(in_.recorder->TouchMeta(object, path, changed ? TouchReason::kDirect : r.reason));
   }
-  Status applied = ApplyMetadata(object, want);
+  Status applied = PutBack(object, r, lifted);
   if (!applied.ok()) {
-    ClearBlockingFlags(object);
-    applied = ApplyMetadata(object, want);
+    Lifted more = lifted;
+    more.flags |= ClearBlockingFlags(object);
+    applied = PutBack(object, r, more);
   }
   if (!applied.ok())
     report_.warnings.push_back(fmt::format("{}: {}", path, applied.error().message()));
   return Ok();
+}
+
+Status Rewinder::PutBack(const OpenObject& object, const MetaRecord& r, const Lifted& lifted) {
+  Metadata want = r.meta;
+  // The later change counts: without the step, the time would be this one.
+  if (const auto moved = moved_times_.find(object.id); moved != moved_times_.end())
+    want.mtime_ns = moved->second.found_ns;
+  if (!OnlyTimesMoved(object, r)) return ApplyMetadata(object, want);
+  TRY(ApplyMtime(object, want.mtime_ns));
+  Lower(object, lifted);
+  return Ok();
+}
+
+// What is made anew needs all of it. So does a rewind that was killed: it may have lifted the mode or flags of the folder.
+bool Rewinder::OnlyTimesMoved(const OpenObject& object, const MetaRecord& r) const {
+  return object.stat.IsDirectory() && in_.recorder != nullptr && !in_.view.IsChanged(r.object) &&
+         !made_anew_.contains(object.id);
 }
 
 // Deepest first: restoring a folder's time must be the last thing that happens in it.
@@ -291,10 +323,13 @@ Status Rewinder::ApplyDeferred() {
     if (!MayChange(object)) {
       AddConflict(ConflictKind::kEdited, it->first,
                   "changed after the step was interrupted; kept as it is");
-      LowerAgain(it->first, it->second);
+      if (const auto moved = moved_times_.find(object.id); moved != moved_times_.end())
+        TRY(ApplyMtime(object, moved->second.found_ns));
+      Lower(object, it->second.lifted);
       continue;
     }
-    TRY(ApplyMeta(object, it->first, meta));
+    FirstLook(object.id, object.stat);
+    TRY(ApplyMeta(object, it->first, meta, it->second.lifted));
   }
   return Ok();
 }
@@ -310,6 +345,9 @@ Status Rewinder::NoteSignatures() {
     if (!found) continue;
     TRY(CheckReturned(path, note, found->stat));
     TRY(NoteSignature(found->id, found->stat));
+    if (found->stat.IsDirectory() && !IsOthers(found->id) &&
+        (StepChanged(found->id) || made_anew_.contains(found->id)))
+      in_.objects.PutAttributes(found->id, AttributesAt(place_, path));
   }
   return in_.objects.Flush();
 }

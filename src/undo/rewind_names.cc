@@ -87,9 +87,14 @@ Status Rewinder::NoteOtherNames(const OpenObject& object) {
 
 // A person's edit of what the step left alone stays one: an older step that changed the object must still find it.
 Status Rewinder::NoteSignature(ObjectId object, const FileStat& stat) {
-  if (WasEdited(object) || (in_.keep != nullptr && in_.keep->contains(object))) return Ok();
-  in_.objects.Put(object, Signature::Of(stat));
-  return in_.recorder != nullptr ? in_.recorder->NoteAfter(object, stat) : Ok();
+  if (IsOthers(object)) return Ok();
+  FileStat left = stat;
+  // A folder's time that is not ours stays so for older steps.
+  if (const auto moved = moved_times_.find(object);
+      moved != moved_times_.end() && moved->second.found_ns == stat.mtime_ns)
+    left.mtime_ns = moved->second.signed_ns;
+  in_.objects.Put(object, Signature::Of(left));
+  return in_.recorder != nullptr ? in_.recorder->NoteAfter(object, left) : Ok();
 }
 
 Status Rewinder::TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name,
@@ -197,10 +202,11 @@ Status Rewinder::SetAside(const NameAt& at, Parent& parent, const std::string& n
   const NameAt to{at.parent, at.dir, *beside};
   TRY_ASSIGN(OpSeq seq,
              in_.recorder->IntendRename(at, to, RenameMode::kNoReplace, occupant, nullptr, {}));
-  const int err = Attempt(parent, &occupant, [&] {
+  const auto move_aside = [&] {
     return static_cast<int>(::renameat2(parent.object.fd.get(), name.c_str(),
                                         parent.object.fd.get(), beside->c_str(), RENAME_NOREPLACE));
-  });
+  };
+  const int err = Attempt(parent, &occupant, move_aside, Stays::kYes);
   TRY(in_.recorder->Settle(seq, err));
   if (err != 0)
     return Error::FromErrno(err, fmt::format("set {} aside", JoinPath(at.dir, at.name)));
@@ -300,6 +306,7 @@ Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& n
     in_.objects.Succeed(lost.object, created);
     TRY(in_.objects.Flush());
     links_.Add(created, path);
+    made_anew_.insert(created);
   }
   if (seq) TRY(in_.recorder->Settle(*seq, err, created));
   if (err != 0) return Error::FromErrno(err, fmt::format("make {} anew", path));
@@ -420,8 +427,12 @@ Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
     return static_cast<int>(::renameat2(to.object.fd.get(), to_name.c_str(), from.object.fd.get(),
                                         from_name.c_str(), flags));
   };
-  int err = Attempt(to, &*object, rename_back);
-  if (err == EACCES || err == EPERM) err = Attempt(from, nullptr, rename_back);
+  // Either folder, and either object, may be in the way.
+  const auto with_other_side = [&] {
+    errno = Attempt(from, exchange && blocker ? &*blocker : nullptr, rename_back, Stays::kYes);
+    return errno == 0 ? 0 : -1;
+  };
+  const int err = Attempt(to, &*object, with_other_side, Stays::kYes);
   if (seq) TRY(in_.recorder->Settle(*seq, err));
   if (err != 0)
     return Error::FromErrno(err, fmt::format("rename {} back to {}", to_path, from_path));

@@ -93,6 +93,12 @@ class Rewinder {
   void FirstLook(ObjectId object, const FileStat& stat);
   void FirstLookAtAnchor(ObjectId object, const FileStat& stat);
   bool WasEdited(ObjectId object) const { return edited_.contains(object); }
+  // It looks as others want it, and not as we leave it.
+  bool IsOthers(ObjectId object) const {
+    return WasEdited(object) || (in_.keep != nullptr && in_.keep->contains(object));
+  }
+  // Could whoever ended the step look at it? Otherwise its signature is an older one.
+  bool WasSeenAtTheEnd(ObjectId current);
   // By today's identity, which the journal need not know.
   bool StepChanged(ObjectId current);
   Status NoteOtherNames(const OpenObject& object);
@@ -127,7 +133,11 @@ class Rewinder {
   Status FillRange(int fd, const ContentRecord& r);
   Result<Fd> OpenForWriting(const OpenObject& object, const std::string& path, Parent& parent,
                             const std::string& name);
-  Status ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r);
+  Status ApplyMeta(const OpenObject& object, std::string_view path, const MetaRecord& r,
+                   const Lifted& lifted);
+  Status PutBack(const OpenObject& object, const MetaRecord& r, const Lifted& lifted);
+  // Names in the folder moved its times, and nothing else of it is the step's.
+  bool OnlyTimesMoved(const OpenObject& object, const MetaRecord& r) const;
   Status ApplyDeferred();
   Status NoteSignatures();
   Status CheckReturned(const std::string& path, const Note& note, const FileStat& stat);
@@ -159,9 +169,10 @@ class Rewinder {
   }
 
   // Tries `op`; when the kernel refuses, lifts what can be lifted (mode bits of the directory, immutable and append-only flags) and tries
-  // again. Everything lifted is on record and put back by the end.
+  // again. Everything lifted is on record and put back by the end; of an object that stays in the project, right after `op`.
+  enum class Stays : uint8_t { kNo, kYes };
   template <class Op>
-  int Attempt(Parent& parent, const OpenObject* object, Op op);
+  int Attempt(Parent& parent, const OpenObject* object, Op op, Stays stays = Stays::kNo);
 
   const RewindInput& in_;
   const Place& place_;
@@ -172,19 +183,27 @@ class Rewinder {
   bool lifted_ = false;  // a folder that was closed to us has been opened
   std::unordered_set<ObjectId> looked_at_;
   std::optional<std::unordered_set<ObjectId>> changed_;  // by the step, as of today; when asked for
-  std::unordered_map<ObjectId, FileStat>
-      edited_;  // as first seen; only what the step itself left alone
+  std::optional<std::unordered_set<ObjectId>> seen_at_the_end_;  // when asked for
+  std::unordered_set<ObjectId> edited_;  // by others; only what the step itself left alone
+  // Folders whose time others moved since the step, by names in them or themselves.
+  struct MovedTime {
+    int64_t signed_ns, found_ns;
+  };
+  std::unordered_map<ObjectId, MovedTime> moved_times_;
+  std::unordered_set<ObjectId> made_anew_;
   std::optional<std::unordered_map<ObjectId, uint32_t>> flags_;  // of FlagsFor, when asked for
   PathMap<Note> notes_;  // everything touched, at its present path
 };
 
 template <class Op>
-int Rewinder::Attempt(Parent& parent, const OpenObject* object, Op op) {
+int Rewinder::Attempt(Parent& parent, const OpenObject* object, Op op, Stays stays) {
   if (op() == 0) return 0;
   if (errno != EACCES && errno != EPERM) return errno;
   LiftFolder(parent.object, parent.path);
-  if (object != nullptr) ClearBlockingFlags(*object);
-  return op() == 0 ? 0 : errno;
+  const uint32_t flags = object != nullptr ? ClearBlockingFlags(*object) : 0;
+  const int err = op() == 0 ? 0 : errno;
+  if (flags != 0 && stays == Stays::kYes) SetFlags(*object, flags);
+  return err;
 }
 
 }  // namespace sandglass::undo

@@ -380,6 +380,18 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
   return Ok();
 }
 
+// Not only names in it.
+static bool ChangesAFolder(const JournalView& journal) {
+  bool found = false;
+  journal.ForEach<MetaRecord, MarkRecord>([&](const Record& record, size_t) {
+    const auto* meta = std::get_if<MetaRecord>(&record);
+    // A mark does not tell what it is about.
+    found = found || meta == nullptr ||
+            (S_ISDIR(meta->meta.mode) && meta->reason == TouchReason::kDirect);
+  });
+  return found;
+}
+
 // The table may only know of a step's after-states once the step is promoted: otherwise, after a crash in between, they would look like
 // somebody's edits. Killed right after the promotion, the next open finds the step unmarked and does this then.
 Status LogCore::AdoptAfterStates(int step_dir) {
@@ -389,6 +401,7 @@ Status LogCore::AdoptAfterStates(int step_dir) {
                  {after.size, after.mtime_ns, after.ctime_ns, after.mode, after.uid, after.gid});
   });
   objects_.MarkAdopted(journal.header().uid);
+  if (ChangesAFolder(journal)) AdoptAttributes(StepView(std::move(journal)));
   return objects_.Flush();
 }
 

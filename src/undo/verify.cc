@@ -36,15 +36,15 @@ std::optional<Conflict> CompareName(const ObjectsTable& objects, const StepView&
 }
 
 // Does it look as the step left it, if taking the step back would change it?
-std::optional<Conflict> CompareState(const ObjectsTable& objects, const StepView& view,
-                                     const Shadows& shadows, const std::string& path,
+std::optional<Conflict> CompareState(const Place& place, const ObjectsTable& objects,
+                                     const StepView& view, const Shadows& shadows,
+                                     const std::string& path, const std::string& path_now,
                                      const Expected& expected, const Found& found) {
   if (expected.parent_only || !(expected.changed || view.IsBorn(expected.object)))
     return std::nullopt;
   if (shadows.Has(found.id))
     return Conflict{ConflictKind::kBusy, path, "a running process has it open for writing"};
-  const auto signature = objects.Find(found.id);
-  if (!signature || signature->Matches(found.stat)) return std::nullopt;
+  if (LooksAsLeft(place, objects, path_now, found)) return std::nullopt;
   return Conflict{ConflictKind::kEdited, path, "has been changed since"};
 }
 
@@ -225,7 +225,64 @@ class QuietFolders {
   std::string dir_;
 };
 
+// Folders that keep us out now. What is in them cannot be compared: no matter where the step itself, or one that is taken back first,
+// closed the folder. Anybody else may have changed something in there before.
+class ClosedFolders {
+ public:
+  ClosedFolders(const Place& place, const ObjectsTable& objects, const StepView& view)
+      : place_(place), objects_(objects), view_(view), looker_(place) {}
+
+  bool SinceTheStep(const std::string& path, ObjectId object, const LaterSteps* later) {
+    if (!seen_) {
+      seen_.emplace();
+      view_.journal().ForEachOf<AfterRecord>(
+          [this](const AfterRecord& after, size_t) { seen_->insert(after.object); });
+      changed_ = ChangedNow(view_, objects_);
+    }
+    if (!seen_->contains(object)) return false;  // it was closed when the step ended
+    const ObjectId folder = Closed(path);
+    return !changed_.contains(folder) &&
+           (later == nullptr || !later->HaveChangedNow(folder, objects_));
+  }
+
+ private:
+  // The deepest folder above that can be seen.
+  ObjectId Closed(std::string_view path) {
+    while (!path.empty()) {
+      path = ParentOf(path);
+      if (const auto found = looker_.At(std::string(path))) return found->id;
+    }
+    const auto root = place_.identifier.OfFd(place_.root.get());
+    return root.ok() ? *root : kNoObject;
+  }
+
+  const Place& place_;
+  const ObjectsTable& objects_;
+  const StepView& view_;
+  Looker looker_;
+  std::optional<std::unordered_set<ObjectId>> seen_;  // by who ended the step
+  std::unordered_set<ObjectId> changed_;              // by the step, as of today
+};
+
 }  // namespace
+
+std::optional<uint64_t> AttributesAt(const Place& place, const std::string& path) {
+  const auto fd = OpenBeneath(place.root.get(), path, O_PATH | O_NOFOLLOW);
+  if (!fd.ok()) return std::nullopt;
+  const auto folder = OpenObjectFd(place.identifier, fd->get());
+  return folder.ok() ? HashAttributes(*folder) : std::nullopt;
+}
+
+bool LooksAsLeft(const Place& place, const ObjectsTable& objects, const std::string& path,
+                 const Found& found) {
+  const auto signature = objects.Find(found.id);
+  if (!signature) return true;
+  if (!signature->Matches(found.stat)) return false;
+  const auto then =
+      found.stat.IsDirectory() ? objects.FindAttributes(found.id) : std::optional<uint64_t>();
+  const auto now = then ? AttributesAt(place, path) : std::nullopt;
+  return !now || *now == *then;
+}
 
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
                                 const StepView& view, StepFiles& files, const Shadows& shadows,
@@ -236,6 +293,7 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
 #endif
   Looker looker(place);
   QuietFolders quiet(objects, place);
+  ClosedFolders closed(place, objects, view);
   RunningPrograms running(place, objects, view);
   for (const auto& [path, expected] : view.expected().map()) {
     if (later == nullptr && expected.object == kNoObject && quiet.Has(ParentOf(path), view))
@@ -244,13 +302,17 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
         later == nullptr ? NameTrail::End{.path = path, .object = {}} : later->Follow(path);
     const bool here = end.kind == NameTrail::End::Kind::kHere;
     const auto found = here ? looker.At(end.path) : std::nullopt;
-    if (here && looker.denied()) continue;  // in a folder that the step itself closed to us
+    if (here && looker.denied()) {
+      if (closed.SinceTheStep(end.path, expected.object, later))
+        conflicts.push_back({ConflictKind::kEdited, path, "is in a folder that was closed since"});
+      continue;
+    }
     std::optional<ObjectId> object;
     if (found) object = found->id;
     if (end.kind == NameTrail::End::Kind::kGone) object = end.object;
     auto conflict = CompareName(objects, view, path, expected, object);
     if (!conflict && found && expected.object != kNoObject)
-      conflict = CompareState(objects, view, shadows, path, expected, *found);
+      conflict = CompareState(place, objects, view, shadows, path, end.path, expected, *found);
     if (!conflict && found && expected.changed) conflict = running.Check(path, end.path, *found);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
@@ -274,6 +336,11 @@ std::unordered_set<ObjectId> ChangedNow(const StepView& view, const ObjectsTable
     for (const ObjectId object : *objects_of_step) now.insert(objects.Current(object));
   }
   return now;
+}
+
+bool LaterSteps::HaveChangedNow(ObjectId current, const ObjectsTable& objects) const {
+  return std::any_of(changed_.begin(), changed_.end(),
+                     [&](ObjectId changed) { return objects.Current(changed) == current; });
 }
 
 NameTrail::End LaterSteps::Follow(std::string_view path) const {
@@ -374,22 +441,50 @@ std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& 
   return outcomes;
 }
 
+namespace {
+
+// Folders in which an interrupted step only changed names, as they were before it.
+class FoldersBefore {
+ public:
+  FoldersBefore(const Place& place, const StepView& view) : place_(place) {
+    view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t) {
+      if (S_ISDIR(r.meta.mode) && !view.IsChanged(r.object))
+        before_.try_emplace(r.object, Look{r.meta.mode, r.meta.uid, r.meta.gid,
+                                           HashAttributes(r.meta.xattrs, r.meta.flags)});
+    });
+  }
+
+  // Names in a folder move both of its times to the same moment. Anything else was done to the folder itself.
+  bool OnlyNamesChanged(const std::string& path, const Found& found) const {
+    if (found.stat.mtime_ns != found.stat.ctime_ns) return false;
+    const auto before = before_.find(found.id);
+    if (before == before_.end()) return true;
+    const Look& look = before->second;
+    return look.mode == found.stat.mode && look.uid == found.stat.uid &&
+           look.gid == found.stat.gid &&
+           AttributesAt(place_, path).value_or(look.attributes) == look.attributes;
+  }
+
+ private:
+  struct Look {
+    uint32_t mode, uid, gid;
+    uint64_t attributes;
+  };
+  const Place& place_;
+  std::unordered_map<ObjectId, Look> before_;
+};
+
+}  // namespace
+
 std::vector<ObjectId> FindLateChanges(const Place& place, const StepView& view, int64_t cutoff_ns) {
-  // A folder's ctime moves with the names in it: only what chmod and chown change tells an edit of the folder itself.
-  std::unordered_map<ObjectId, Signature> folders;
-  view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t) {
-    if (S_ISDIR(r.meta.mode) && !view.IsChanged(r.object))
-      folders[r.object] = {.mode = r.meta.mode, .uid = r.meta.uid, .gid = r.meta.gid};
-  });
+  const FoldersBefore folders(place, view);
   std::vector<ObjectId> late;
   Looker looker(place);
   for (const auto& [path, expected] : view.expected().map()) {
     auto found = looker.At(path);
     if (!found || found->stat.ctime_ns <= cutoff_ns) continue;
-    const auto folder = folders.find(found->id);
-    const bool moved_only = found->stat.IsDirectory() &&
-                            (folder == folders.end() || folder->second.Matches(found->stat));
-    if (!moved_only) late.push_back(found->id);
+    const bool names = found->stat.IsDirectory() && folders.OnlyNamesChanged(path, *found);
+    if (!names) late.push_back(found->id);
   }
   return late;
 }

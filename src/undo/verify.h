@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "undo/looker.h"
 #include "undo/name_trail.h"
 #include "undo/objects_table.h"
 #include "undo/place.h"
@@ -25,6 +26,8 @@ class LaterSteps {
   }
   // One of them changed the object, under whatever name: it does not look yet as it will when they are taken back.
   bool HaveChanged(ObjectId object) const { return changed_.contains(object); }
+  // The same by today's identity.
+  bool HaveChangedNow(ObjectId current, const ObjectsTable& objects) const;
   // What became of a path from before all of them.
   NameTrail::End Follow(std::string_view path) const;
   // Where a present path was before all of them; nullopt: it is newer.
@@ -34,6 +37,12 @@ class LaterSteps {
   std::vector<NameTrail> trails_;
   std::unordered_set<ObjectId> changed_;
 };
+
+// HashAttributes of the folder at the path; nullopt: nobody can tell.
+std::optional<uint64_t> AttributesAt(const Place& place, const std::string& path);
+// Does what was found at the path look as a step or rewind last left it? Where nobody noted that, it is taken to.
+bool LooksAsLeft(const Place& place, const ObjectsTable& objects, const std::string& path,
+                 const Found& found);
 
 // What IsChanged() holds for, by today's identities: a rewind may have made some of it anew since.
 std::unordered_set<ObjectId> ChangedNow(const StepView& view, const ObjectsTable& objects);
