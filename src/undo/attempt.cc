@@ -107,10 +107,30 @@ Result<std::optional<std::string>> Attempt::RecordedPath(const ObjectRef& ref,
   using Path = std::optional<std::string>;
   TRY_ASSIGN(auto path, Locate(ref, object));
   if (!path && log_.IsFrozen(writer(), object)) return Frozen();
-  // Without a name it is nothing of the project.
-  if (!path || log_.Ignores(*path, object.stat.mode)) return Path();
+  // Without a name it is nothing of the project. What has several may have one that is not ignored.
+  if (!path || (object.stat.nlink < 2 && LeavesOut(*path, object))) return Path();
   TRY(CheckGround(object, *path));
   return path;
+}
+
+std::string Attempt::Uncarried(const std::string& path) const {
+  if (!state_->writer->carries()) return path;
+  for (std::string_view up = ParentOf(path); !up.empty(); up = ParentOf(up)) {
+    const auto fd = OpenDirBeneath(place_.root.get(), up);
+    const auto id = fd.ok() ? place_.identifier.OfFd(fd->get()) : Result<ObjectId>(fd.error());
+    if (!id.ok()) continue;
+    if (const auto from = state_->writer->CarriedFrom(*id))
+      return JoinPath(*from, std::string_view(path).substr(up.size() + 1));
+  }
+  return path;
+}
+
+bool Attempt::LeavesOut(const std::string& path, uint32_t mode) const {
+  return log_.Ignores(path, mode) && log_.Ignores(Uncarried(path), mode);
+}
+
+bool Attempt::LeavesOut(const std::string& path, const OpenObject& object) const {
+  return LeavesOut(path, object.stat.mode) && !state_->writer->Knows(object.id);
 }
 
 Status Attempt::OverLimit(std::string_view path, const Error& error) {

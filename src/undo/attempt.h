@@ -58,6 +58,13 @@ class Attempt {
   Result<std::optional<std::string>> Locate(const ObjectRef& ref, const OpenObject& object) const;
   // The path under which a change of the object itself is recorded; nullopt: it is not. kFrozen: it must not happen.
   Result<std::optional<std::string>> RecordedPath(const ObjectRef& ref, const OpenObject& object);
+  // Is this name none of undo's business? What the step has on record stays so wherever it goes, and what a renamed folder carries along is
+  // judged by where it was: otherwise what was to be kept could be lost in an ignored place.
+  bool LeavesOut(const std::string& path, const OpenObject& object) const;
+  // The same of something new.
+  bool LeavesOut(const std::string& path, uint32_t mode) const;
+  // Where the path was before this step renamed folders above it.
+  std::string Uncarried(const std::string& path) const;
   // Can what is there be undone at all?
   Status CheckGround(const OpenObject& object, std::string_view path) const;
 

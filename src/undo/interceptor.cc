@@ -71,15 +71,18 @@ Status CheckName(const NameRef& at) {
 Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
   TRY(CheckName(at));
   const uint32_t mode = FileTypeBits(type);
-  if (log_.Ignores(JoinPath(at.dir.path, at.name), mode)) return UnrecordedTicket();
+  const bool ignored = log_.Ignores(JoinPath(at.dir.path, at.name), mode);
+  // Nothing ignored opens a step.
+  if (ignored && !log_.OpenStepCarries()) return UnrecordedTicket();
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
     Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
+    const std::string path = JoinPath(dir.path, at.name), name(at.name);
+    if (ignored && attempt.LeavesOut(path, mode)) return UnrecordedTicket();
     attempt.HoldFirst({dir.id});
-    const std::string name(at.name);
     if (NameExists(at.dir.fd, name.c_str()))
-      return Error(Code::kExists, fmt::format("{} exists", JoinPath(dir.path, at.name)), EEXIST);
+      return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
     TRY(attempt.TouchDir(dir));
     TRY_ASSIGN(attempt.state().seq,
                attempt.writer().IntendCreate(Attempt::At(dir, at.name), Birth::kNew, mode));
@@ -96,7 +99,10 @@ Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     const std::string path = JoinPath(dir.path, at.name), name(at.name);
-    if (log_.Ignores(path, object.stat.mode)) return UnrecordedTicket();
+    // The new name moves the object's ctime: under an old one that is not ignored it would look edited.
+    if (attempt.LeavesOut(path, object) &&
+        (ref.path.empty() || attempt.LeavesOut(std::string(ref.path), object)))
+      return UnrecordedTicket();
     attempt.HoldFirst({dir.id});
     TRY(attempt.Hold(object.id));
     if (NameExists(at.dir.fd, name.c_str()))
@@ -128,7 +134,7 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
     TRY_ASSIGN(OpenObject object,
                OpenObjectAt(log_.place().identifier, at.dir.fd, std::string(at.name).c_str()));
     const std::string path = JoinPath(dir.path, at.name);
-    if (log_.Ignores(path, object.stat.mode)) return UnrecordedTicket();
+    if (attempt.LeavesOut(path, object)) return UnrecordedTicket();
     TRY(attempt.Hold(object.id));
     TRY(attempt.CheckGround(object, path));
     TicketState& state = attempt.state();

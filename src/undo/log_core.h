@@ -67,6 +67,8 @@ class LogCore {
   // restore's step is over. kBusy: the restore would wait for itself.
   Result<OpenedStep> EnterStep(StepGate::Way way, Entrant entrant) EXCLUDES(lifecycle_);
   bool Ignores(std::string_view path, uint32_t mode) const;
+  // Has the open step, if there is one, renamed a folder?
+  bool OpenStepCarries() const EXCLUDES(current_mutex_);
   // Are the only names that this object has left those that steps keep of it?
   bool IsFrozen(StepWriter& writer, const OpenObject& object);
   // Observers are called by FireEvents, when nothing is held.

@@ -38,10 +38,18 @@ Status Renaming::Look() {
   return moves_folder && !folder_ ? Status(attempt_.Collide(object_.id)) : Ok();
 }
 
+bool Renaming::LeavesOut() const {
+  const auto both = [&](const OpenObject& object) {
+    return attempt_.LeavesOut(from_path_, object) && attempt_.LeavesOut(to_path_, object);
+  };
+  if (!both(object_)) return false;
+  if (!target_ || mode_ == RenameMode::kNoReplace) return true;
+  return mode_ == RenameMode::kExchange ? both(*target_) : attempt_.LeavesOut(to_path_, *target_);
+}
+
 std::optional<Result<Ticket>> Renaming::Shortcut() {
-  // Names that undo does not care about on both sides; if one side matters, the move does.
-  if (log_.Ignores(from_path_, object_.stat.mode) && log_.Ignores(to_path_, object_.stat.mode))
-    return UnrecordedTicket();
+  // Names that undo does not care about on both sides; if one side matters, the move does. So it does for what is replaced.
+  if (LeavesOut()) return UnrecordedTicket();
   if (!target_) return std::nullopt;
   if (mode_ == RenameMode::kNoReplace)
     return Error(Code::kExists, fmt::format("{} exists", to_path_), EEXIST);
@@ -74,6 +82,10 @@ Status Renaming::KeepBoth() {
 }
 
 Status Renaming::Intend() {
+  if (object_.stat.IsDirectory())
+    attempt_.writer().NoteCarried(object_.id, attempt_.Uncarried(from_path_));
+  if (mode_ == RenameMode::kExchange && target_->stat.IsDirectory())
+    attempt_.writer().NoteCarried(target_->id, attempt_.Uncarried(to_path_));
   TRY_ASSIGN(attempt_.state().seq,
              attempt_.writer().IntendRename(Attempt::At(from_dir_, from_.name),
                                             Attempt::At(to_dir_, to_.name), mode_, object_,

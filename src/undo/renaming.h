@@ -26,6 +26,7 @@ class Renaming {
  private:
   // Renaming a folder moves every path below it, so nothing else may be under way.
   Result<bool> LooksLikeFolder() const;
+  bool LeavesOut() const;
   bool replaces() const { return target_ && mode_ == RenameMode::kReplace; }
 
   LogCore& log_;

@@ -69,6 +69,25 @@ uint32_t StepWriter::AnchorCount(ObjectId object) const {
   return found == touched_.end() ? 0 : found->second.anchors;
 }
 
+bool StepWriter::Knows(ObjectId object) const {
+  MutexLock lock(mutex_);
+  auto found = touched_.find(object);
+  return found != touched_.end() && (found->second.born || found->second.named);
+}
+
+void StepWriter::NoteCarried(ObjectId folder, std::string from) {
+  MutexLock lock(mutex_);
+  carried_.try_emplace(folder, std::move(from));
+  carries_ = true;
+}
+
+std::optional<std::string> StepWriter::CarriedFrom(ObjectId folder) const {
+  MutexLock lock(mutex_);
+  auto found = carried_.find(folder);
+  if (found == carried_.end()) return std::nullopt;
+  return found->second;
+}
+
 bool StepWriter::IsWhole(ObjectId object) const {
   MutexLock lock(mutex_);
   auto found = touched_.find(object);

@@ -64,6 +64,12 @@ class StepWriter {
   bool IsBorn(ObjectId object) const;
   bool HasTouched(ObjectId object) const;
   uint32_t AnchorCount(ObjectId object) const;
+  // Anything of it is on record.
+  bool Knows(ObjectId object) const;
+  // The folder is renamed in this step; the first path counts.
+  void NoteCarried(ObjectId folder, std::string from) EXCLUDES(mutex_);
+  std::optional<std::string> CarriedFrom(ObjectId folder) const EXCLUDES(mutex_);
+  bool carries() const { return carries_; }
 
   // --- Names.
   Result<OpSeq> IntendCreate(const NameAt& at, Birth birth, uint32_t mode,
@@ -213,10 +219,12 @@ class StepWriter {
   size_t noticed_records_ = 0;
   std::atomic<bool> unprotected_{false};
   std::atomic<bool> closed_{false};
+  std::atomic<bool> carries_{false};
   mutable Mutex mutex_;
   std::unordered_map<ObjectId, Touch> touched_ GUARDED_BY(mutex_);
   std::vector<Provisional> provisional_ GUARDED_BY(mutex_);
   std::unordered_map<ObjectId, FileStat> lost_names_ GUARDED_BY(mutex_);
+  std::unordered_map<ObjectId, std::string> carried_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sandglass::undo

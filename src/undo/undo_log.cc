@@ -444,6 +444,11 @@ Result<bool> LogCore::Tick() {
 
 // --- Questions from the interceptor.
 
+bool LogCore::OpenStepCarries() const {
+  MutexLock lock(current_mutex_);
+  return current_ != nullptr && current_->carries();
+}
+
 bool LogCore::Ignores(std::string_view path, uint32_t mode) const {
   if (S_ISLNK(mode) && options_.symlinks == SymlinkPolicy::kIgnore) return true;
   return gitignore_ && gitignore_->Ignores(path, S_ISDIR(mode) ? PathKind::kDir : PathKind::kFile);

@@ -1,5 +1,7 @@
 // The option that leaves what git ignores out of undo (GI-01..08): no preimage, no record, no restore. What a rename carries
 // across the border between ignored and kept is recorded, since the kept side would lose something.
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -216,6 +218,95 @@ TEST_F(UndoGitignore, GI_08_AnIgnoredFileRenamedToAKeptNameIsNotLostByARollback)
   const bool at_old = workspace().Exists("app.log") && Content("app.log") == "only copy";
   const bool at_new = workspace().Exists("report.txt") && Content("report.txt") == "only copy";
   EXPECT_TRUE(at_old || at_new);
+}
+
+// What was kept when the step began comes back as it was, wherever the step takes it first.
+class UndoGitignoreCarried : public UndoGitignore {
+ protected:
+  void SetUp() override {
+    UndoGitignore::SetUp();
+    Ignore("build/\n*.o\n");
+    workspace().MakeDir("build");
+    workspace().WriteFile("src.txt", "precious");
+    workspace().WriteFile("d/src.txt", "precious");
+    workspace().WriteFile("d/src.o", "ignored");
+    Start();
+  }
+};
+
+TEST_F(UndoGitignoreCarried, AKeptFileMovedToAnIgnoredFolderAndDeletedThereComesBack) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    EXPECT_OK(ops().Rename("src.txt", "build/src.txt"));
+    EXPECT_OK(ops().Rename("build/src.txt", "build/again.txt"));
+    EXPECT_OK(ops().Unlink("build/again.txt"));
+  });
+  RollBack();
+  ExpectTree(before);
+}
+
+TEST_F(UndoGitignoreCarried, AKeptFileMovedToAnIgnoredFolderAndOverwrittenThereComesBack) {
+  ExpectUndone([&] {
+    EXPECT_OK(ops().Rename("src.txt", "build/src.txt"));
+    EXPECT_OK(ops().Overwrite("build/src.txt", "ruined"));
+    EXPECT_OK(ops().Chmod("build/src.txt", 0600));
+  });
+}
+
+TEST_F(UndoGitignoreCarried, AKeptFileMovedToAnIgnoredFolderAndReplacedThereComesBack) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    EXPECT_OK(ops().Rename("src.txt", "build/src.txt"));
+    EXPECT_OK(ops().WriteNew("build/out", "out"));
+    EXPECT_OK(ops().Rename("build/out", "build/src.txt"));
+  });
+  RollBack();
+  ExpectTreeBut(before, {"build"});
+}
+
+TEST_F(UndoGitignoreCarried, AKeptFolderMovedToAnIgnoredOneAndDeletedThereComesBack) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    EXPECT_OK(ops().Rename("d", "build/d"));
+    EXPECT_OK(ops().WriteNew("build/d/new.txt", "new"));
+    EXPECT_OK(ops().RemoveTree("build/d"));
+  });
+  RollBack();
+  ExpectTreeBut(before, {"d/src.o"});
+}
+
+TEST_F(UndoGitignoreCarried, WhatIsMadeInAKeptFolderInAnIgnoredPlaceDoesNotComeBackWithIt) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    EXPECT_OK(ops().Rename("d", "build/d"));
+    EXPECT_OK(ops().WriteNew("build/d/new.txt", "new"));
+    EXPECT_OK(ops().Overwrite("build/d/src.txt", "ruined"));
+    EXPECT_OK(ops().WriteNew("build/other", "ignored"));
+  });
+  RollBack();
+  EXPECT_EQ(Content("build/other"), "ignored");
+  ExpectTreeBut(before, {"build"});
+}
+
+TEST_F(UndoGitignoreCarried, WhatIsWrittenThroughAnIgnoredLinkOfAKeptFileIsTakenBack) {
+  ExpectUndone([&] {
+    EXPECT_OK(ops().Link("src.txt", "build/link"));
+    EXPECT_OK(ops().WriteAt("build/link", 0, "ruined!!", WriteVisibility::kUnseen));
+  });
+  ASSERT_EQ(0, ::link(workspace().Path("src.txt").c_str(), workspace().Path("build/link").c_str()));
+  InStep([&] {
+    EXPECT_OK(ops().WriteAt("build/link", 0, "ruined!!", WriteVisibility::kUnseen));
+    EXPECT_OK(ops().Unlink("build/link"));
+  });
+  RollBack();
+  EXPECT_EQ(Content("src.txt"), "precious");
+}
+
+TEST_F(UndoGitignoreCarried, AnIgnoredLinkOfAKeptFileIsNoEditOfThat) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Overwrite("src.txt", "changed")); });
+  InStep([&] { EXPECT_OK(ops().Link("src.txt", "build/link")); });
+  EXPECT_THAT(RollBack(2).steps, ::testing::Contains(step));
+  EXPECT_EQ(Content("src.txt"), "precious");
 }
 
 TEST_F(UndoGitignore, ARulesFileWrittenByACommandDoesNotHideItsChanges) {
