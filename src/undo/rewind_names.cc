@@ -151,10 +151,13 @@ Status Rewinder::BringBack(const Lost& lost) {
     return in_.objects.Flush();
   }
   if (occupant) {
-    TRY(NoteOccupied(path));
+    // A symlink that this policy leaves alone makes room: it may be the step's own.
+    const bool makes_room = in_.recorder != nullptr && SkipsLink(occupant->stat.mode);
+    if (!makes_room) TRY(NoteOccupied(path));
     if (in_.recorder == nullptr) return Ok();
     // After a crash the person's object keeps the name; by force the step's does. The other one gets a name beside.
-    if (in_.keep != nullptr && lost.kept == Kept::kAnchor) return ReturnAside(lost, **parent, name);
+    if (in_.keep != nullptr && lost.kept == Kept::kAnchor && !makes_room)
+      return ReturnAside(lost, **parent, name);
     TRY(SetAside(lost.at, **parent, name, *occupant));
   }
   if (lost.kept == Kept::kAnchor) return ReturnToFreeName(lost, **parent, name);
@@ -348,7 +351,12 @@ Status Rewinder::LinkAgain(const Lost& lost, ObjectId object, const std::string&
 }
 
 Status Rewinder::Undo(const RenameRecord& r) {
-  if (in_.view.Outcome(r.seq).failed() || SkipsLink(r.mode)) return Ok();
+  if (in_.view.Outcome(r.seq).failed()) return Ok();
+  const Kept kept = passed_.Contains(r.target) ? Kept::kDirectory : r.target_kept;
+  const bool returns = r.target != kNoObject && !SkipsLink(r.target_mode) &&
+                       (r.exchange != 0 || kept != Kept::kNothing);
+  // A symlink is left where it is, unless it has the place of something that is not.
+  if (SkipsLink(r.mode) && !returns) return Ok();
   const std::string to_path = JoinPath(r.to.dir, r.to.name),
                     from_path = JoinPath(r.from.dir, r.from.name);
   auto from = OpenParent(r.from.dir, r.from.parent, 0);
@@ -370,8 +378,7 @@ Status Rewinder::Undo(const RenameRecord& r) {
                   "not the renamed object any more");
     }
   }
-  const Kept kept = passed_.Contains(r.target) ? Kept::kDirectory : r.target_kept;
-  if (r.target == kNoObject || kept == Kept::kNothing || SkipsLink(r.target_mode)) return Ok();
+  if (!returns) return Ok();
   return BringBack(
       {r.to, r.target, r.target_mode, kept, r.anchor, 0, r.target_rdev, r.target_symlink});
 }

@@ -70,7 +70,7 @@ std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& fi
                                          const std::vector<Barrier>& barriers, AnchorCheck check) {
   const StepView& view = crossing.view;
   std::vector<Conflict> conflicts =
-      FindEdits(*place_, objects_, view, files, shadows_, crossing.later);
+      FindEdits(*place_, objects_, view, files, shadows_, options_.symlinks, crossing.later);
   for (const Barrier& barrier : barriers) {
     if (!IsCrossed(barrier, crossing)) continue;
     if (barrier.paths.empty())

@@ -286,7 +286,7 @@ bool LooksAsLeft(const Place& place, const ObjectsTable& objects, const std::str
 
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
                                 const StepView& view, StepFiles& files, const Shadows& shadows,
-                                const LaterSteps* later) {
+                                SymlinkPolicy symlinks, const LaterSteps* later) {
   std::vector<Conflict> conflicts;
 #ifdef SANDGLASS_MUTANT_no_conflict_check
   return conflicts;
@@ -310,6 +310,10 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
     std::optional<ObjectId> object;
     if (found) object = found->id;
     if (end.kind == NameTrail::End::Kind::kGone) object = end.object;
+    // A symlink that nobody cares for makes room: it may be the step's own.
+    const bool makes_room = found && found->stat.IsSymlink() && expected.object == kNoObject &&
+                            symlinks != SymlinkPolicy::kReadWrite;
+    if (makes_room) object.reset();
     auto conflict = CompareName(objects, view, path, expected, object);
     if (!conflict && found && expected.object != kNoObject)
       conflict = CompareState(place, objects, view, shadows, path, end.path, expected, *found);

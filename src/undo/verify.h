@@ -50,7 +50,7 @@ std::unordered_set<ObjectId> ChangedNow(const StepView& view, const ObjectsTable
 // Where the project differs from what the step left behind, path by path: someone else's edits.
 std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
                                 const StepView& view, StepFiles& files, const Shadows& shadows,
-                                const LaterSteps* later = nullptr);
+                                SymlinkPolicy symlinks, const LaterSteps* later = nullptr);
 
 // What the step kept and can no longer give back: missing files, failed checksums.
 enum class StepEnd : uint8_t { kClosed, kInterrupted };

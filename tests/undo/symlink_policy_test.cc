@@ -145,6 +145,56 @@ TEST_F(UndoSymlinks, SY_06_ReadOnlyRemovesAFileThatTookASymlinksPlace) {
   EXPECT_FALSE(workspace().Exists("to_file"));
 }
 
+// Symlinks may be left alone; a file that one of them replaced may not.
+class UndoFilesUnderSymlinkPolicies : public UndoSymlinks,
+                                      public ::testing::WithParamInterface<SymlinkPolicy> {
+ protected:
+  void SetUp() override { StartUnder(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Policies, UndoFilesUnderSymlinkPolicies,
+                         ::testing::Values(SymlinkPolicy::kIgnore, SymlinkPolicy::kReadOnly));
+
+TEST_P(UndoFilesUnderSymlinkPolicies, AFileThatASymlinkWasRenamedOverComesBack) {
+  InStep([&] { EXPECT_OK(ops().Rename("to_file", "plain.txt")); });
+  RollBack();
+  EXPECT_EQ(Content("plain.txt"), "plain");
+  RedoSteps();
+  RollBack();
+  EXPECT_EQ(Content("plain.txt"), "plain");
+}
+
+TEST_P(UndoFilesUnderSymlinkPolicies, AFileThatChangedPlacesWithASymlinkComesBack) {
+  InStep([&] { EXPECT_OK(ops().Rename("to_file", "plain.txt", RenameMode::kExchange)); });
+  RollBack();
+  EXPECT_EQ(Content("plain.txt"), "plain");
+  EXPECT_EQ(Target("to_file"), "target.txt");
+}
+
+TEST_P(UndoFilesUnderSymlinkPolicies, AFileThatASymlinkTookThePlaceOfComesBack) {
+  InStep([&] {
+    EXPECT_OK(ops().Unlink("plain.txt"));
+    EXPECT_OK(ops().Symlink("elsewhere", "plain.txt"));
+  });
+  const RewindReport report = RollBack();
+  EXPECT_THAT(report.conflicts, IsEmpty());
+  EXPECT_EQ(Content("plain.txt"), "plain");
+  EXPECT_THAT(report.kept, ElementsAre("plain.txt.kept-1"));
+  EXPECT_EQ(Target("plain.txt.kept-1"), "elsewhere");
+}
+
+TEST_P(UndoFilesUnderSymlinkPolicies, AFileThatASymlinkTookThePlaceOfComesBackAfterACrash) {
+  CloseLog();
+  RunUntilDeath([&] {
+    OpenLog();
+    ASSERT_OK(log().OpenStep({}));
+    EXPECT_OK(ops().Unlink("plain.txt"));
+    EXPECT_OK(ops().Symlink("elsewhere", "plain.txt"));
+    DieNow();
+  });
+  OpenLog();
+  EXPECT_EQ(Content("plain.txt"), "plain");
+}
+
 // Containment. `outside` lies beside the project; nothing about it may change, not even its access time.
 class UndoSymlinkContainment : public UndoSymlinks {
  protected:
