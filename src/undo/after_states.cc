@@ -98,8 +98,8 @@ Status LogCore::NoticeEditsOf(StepWriter& writer, const StepView& view) {
 }
 
 Status LogCore::NoticeEdits(const StepView& view, size_t first_record) {
-  if (steps_.empty()) return Ok();
   std::vector<Edit> edits;
+  std::vector<std::pair<ObjectId, uint64_t>> noticed;
   std::optional<EarlierNames> names;  // most steps need none
   view.journal().ForEachOf<MetaRecord>([&](const MetaRecord& r, size_t index) {
     if (index < first_record || r.meta.ctime_ns == Metadata::kSeenBefore) return;
@@ -111,13 +111,17 @@ Status LogCore::NoticeEdits(const StepView& view, size_t first_record) {
                           .mtime_ns = r.meta.mtime_ns,
                           .ctime_ns = r.meta.ctime_ns};
     const auto attributes = S_ISDIR(r.meta.mode) ? objects_.FindAttributes(r.object) : std::nullopt;
-    const bool same_attributes =
-        !attributes || *attributes == HashAttributes(r.meta.xattrs, r.meta.flags);
-    if (!signature || (signature->Matches(before) && same_attributes)) return;
+    const uint64_t found = attributes ? HashAttributes(r.meta.xattrs, r.meta.flags) : 0;
+    if (attributes && *attributes != found) noticed.emplace_back(r.object, found);
+    const bool same = signature && signature->Matches(before) && found == attributes.value_or(0);
+    if (!signature || same) return;
     if (!names) names.emplace(view);
     edits.push_back({r.object, names->Before(index, std::string(r.path))});
   });
-  return PlaceBarriers(std::move(edits));
+  if (!steps_.empty()) TRY(PlaceBarriers(std::move(edits)));
+  // A step that changes only names in the folder leaves no attributes behind, and the edit must not be noticed twice.
+  for (const auto& [folder, attributes] : noticed) objects_.PutAttributes(folder, attributes);
+  return Ok();
 }
 
 // Which objects a step left behind with a signature, by today's identities.

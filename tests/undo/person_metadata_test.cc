@@ -209,6 +209,23 @@ TEST_F(UndoPersonsMetadata, AnXattrBetweenTwoStepsThatChangeTheFolderStandsInThe
   EXPECT_EQ(ModeOf("d"), 0755u);
 }
 
+TEST_F(UndoPersonsMetadata, AnXattrOfAFolderIsNoticedOnce) {
+  Start();
+  InStep([&] { EXPECT_OK(ops().Chmod("d", 0700)); });
+  RollBack();
+  SetXattr("d");
+  AddAFile();
+  InStep([&] { EXPECT_OK(ops().Unlink("d/old")); });
+  EXPECT_THAT(Barriers(), IsEmpty());
+  InStep([&] { EXPECT_OK(ops().Chmod("d", 0700)); });
+  MustCall(::removexattr(workspace().Path("d").c_str(), "user.person"), "removexattr");
+  InStep([&] { EXPECT_OK(ops().Unlink("d/new")); });
+  InStep([&] { EXPECT_OK(ops().WriteNew("d/new", "again")); });
+  EXPECT_THAT(Barriers(), ::testing::SizeIs(1));
+  RollBack(2);
+  EXPECT_CODE(log().Rollback(1), Code::kConflict);
+}
+
 TEST_F(UndoPersonsMetadata, AnXattrOfAFolderThatTheStepMadeStandsInTheWay) {
   Start();
   InStep([&] { EXPECT_OK(ops().Mkdir("made")); });
