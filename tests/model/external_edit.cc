@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -52,6 +53,18 @@ Status ChangeMode(const std::string& path) {
                                                                : Error::FromErrno(errno, "chmod");
 }
 
+Status ChangeXattr(const std::string& path) {
+  if (setxattr(path.c_str(), "user.person", "a person's", 10, 0) == 0) return Ok();
+  return errno == EOPNOTSUPP ? ChangeMode(path) : Error::FromErrno(errno, "setxattr");
+}
+
+Status ChangeTime(const std::string& path) {
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                             {.tv_sec = 1'234'567'890, .tv_nsec = 987'654'321}};
+  return utimensat(AT_FDCWD, path.c_str(), times, 0) == 0 ? Ok()
+                                                          : Error::FromErrno(errno, "utimens");
+}
+
 struct EditKind {
   const char* name;
   EditOf what;
@@ -64,12 +77,18 @@ constexpr std::array<EditKind, 5> kEdits = {{
     {"replace", EditOf::kNameOrObject, Replace},
     {"chmod", EditOf::kObject, ChangeMode},
 }};
+constexpr std::array<EditKind, 3> kFolderEdits = {{
+    {"chmod", EditOf::kFolder, ChangeMode},
+    {"xattr", EditOf::kFolder, ChangeXattr},
+    {"time", EditOf::kFolder, ChangeTime},
+}};
 
 }  // namespace
 
 Result<const char*> EditFromOutside(const std::string& absolute_path, EditOf what, Dice& dice) {
   const EditKind* kind = &kEdits[dice.Below(kEdits.size())];
   if (what == EditOf::kObject && kind->what != what) kind = &kEdits[0];
+  if (what == EditOf::kFolder) kind = &kFolderEdits[dice.Below(kFolderEdits.size())];
   TRY(kind->edit(absolute_path));
   return kind->name;
 }

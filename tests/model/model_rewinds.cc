@@ -271,6 +271,44 @@ Status ModelRun::RefuseRedo(const std::string& edited) {
   return ExpectUntouched("after a redo that was refused");
 }
 
+// Edits a folder that the newest step changed nothing of but names in it, and rolls the step back at once: the edit is there afterwards,
+// or it stood in the way (because the step had touched the folder without a visible change).
+Status ModelRun::EditNamedFolder(const Command& command) {
+  const Step& newest = stack_.back();
+  if (newest.named_folders.empty()) return Ok();
+  const std::string path = newest.named_folders[command.path % newest.named_folders.size()];
+  Dice dice(command.salt);
+  TRY_ASSIGN(const char* how, EditFromOutside(workspace_.Path(path), EditOf::kFolder, dice));
+  trace_.Add(fmt::format("external edit of folder {}: {}; roll back", Printable(path), how));
+  TRY_ASSIGN(current_, Look());
+  const EntrySnapshot edited = *current_.Find(path);
+  floor_ = stack_.size();
+  redo_spoiled_ = true;
+  Done(command);
+  Result<RewindReport> report = log_->Rollback(1);
+  if (!report.ok() &&
+      (report.error().code() == Code::kConflict || report.error().code() == Code::kNotFound))
+    return ExpectUntouched("after a rollback that an edited folder stood in the way of");
+  if (!report.ok()) return report.error().WithContext("rollback over an edited folder");
+  TRY_ASSIGN(size_t oldest, OldestOf(*report));
+  TRY_ASSIGN(TreeSnapshot seen, Look());
+  ++counts_.checks;
+  const EntrySnapshot* now = seen.Find(path);
+  const bool kept = now != nullptr && SameAttributes(edited, *now) &&
+                    (std::string_view(how) != "time" || edited.mtime == now->mtime);
+  if (!kept) return Wrong(fmt::format("a rollback took a person's {} of {}", how, Printable(path)));
+  const test::CompareOptions elsewhere{
+      .exclude = {[&](std::string_view at) { return at == path; }}};
+  const std::vector<std::string> differences = test::Diff(stack_[oldest].before, seen, elsewhere);
+  if (!differences.empty())
+    return Wrong(fmt::format("after a rollback beside an edited folder (wanted -> seen):\n    {}",
+                             Listed(differences)));
+  current_ = std::move(seen);
+  MoveToRedo(oldest);
+  floor_ = stack_.size();
+  return Ok();
+}
+
 // Edits a file that the newest step changed, so that rolling that step back would lose the edit.
 Status ModelRun::ExternalEdit(const Command& command) {
   TRY(EndStep());
@@ -281,16 +319,19 @@ Status ModelRun::ExternalEdit(const Command& command) {
     if (look.error().code() != Code::kNotFound) return look.error().WithContext("plan rollback");
   }
   Step& newest = stack_.back();
-  if (newest.changed.empty()) return Ok();
-  const std::string path = newest.changed[command.path % newest.changed.size()];
   Dice dice(command.salt);
+  if (dice.OneIn(4)) return EditNamedFolder(command);
+  const bool folder = dice.OneIn(3) && !newest.folders.empty();
+  const std::vector<std::string>& choice = folder ? newest.folders : newest.changed;
+  if (choice.empty()) return Ok();
+  const std::string path = choice[command.path % choice.size()];
   // A file that lost a name in the step may have been changed under that one alone. Then the step knows nothing of the name
   // that is left, and whoever takes or replaces that loses nothing by a rollback.
   const EntrySnapshot* before = newest.before.Find(path);
   const bool had_names = before != nullptr && before->link_group >= 0;
-  TRY_ASSIGN(const char* how,
-             EditFromOutside(workspace_.Path(path),
-                             had_names ? EditOf::kObject : EditOf::kNameOrObject, dice));
+  EditOf what = had_names ? EditOf::kObject : EditOf::kNameOrObject;
+  if (folder) what = EditOf::kFolder;
+  TRY_ASSIGN(const char* how, EditFromOutside(workspace_.Path(path), what, dice));
   trace_.Add(fmt::format("external edit of {}: {}", Printable(path), how));
   if (dice.OneIn(2)) {
     trace_.Add("seen by a watcher");

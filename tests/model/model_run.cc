@@ -205,10 +205,19 @@ Status ModelRun::FinishStep(Step& step, const Inodes& before) const {
   std::set<ino_t> known;
   for (const auto& [path, inode] : before) known.insert(inode);
   for (const EntrySnapshot& entry : current_.entries()) {
-    if (!S_ISREG(entry.mode) || entry.link_group >= 0) continue;
+    const bool file = S_ISREG(entry.mode) && entry.link_group < 0;
+    if (!file && !S_ISDIR(entry.mode)) continue;
     const ino_t inode = now.at(entry.path);
     const auto was = before.find(entry.path);
     const bool in_place = was != before.end() && was->second == inode;
+    if (!file) {
+      const EntrySnapshot* old = in_place ? step.before.Find(entry.path) : nullptr;
+      const bool changed = old == nullptr ? !known.contains(inode) : !SameAttributes(*old, entry);
+      if (changed && !entry.path.empty()) step.folders.push_back(entry.path);
+      if (!changed && old != nullptr && old->mtime != entry.mtime)
+        step.named_folders.push_back(entry.path);
+      continue;
+    }
     if (in_place && SameEntry(step.before.Find(entry.path), &entry)) continue;
     if (in_place) step.changed_in_place.push_back(entry.path);
     if (in_place || !known.contains(inode)) step.changed.push_back(entry.path);

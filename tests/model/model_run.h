@@ -59,7 +59,10 @@ class ModelRun {
     std::vector<std::string>
         changed;  // files with one name that it made or changed, as named after it
     std::vector<std::string>
-        changed_in_place;    // those of them that were there before, under the same name
+        changed_in_place;  // those of them that were there before, under the same name
+    std::vector<std::string>
+        folders;  // but the root, that it made or changed in place: not only names in them
+    std::vector<std::string> named_folders;  // that it changed only names in
     std::string edited;      // a person changed this path between this step and the next
     ino_t edited_inode = 0;  // what has it since; 0: nothing
   };
@@ -87,6 +90,7 @@ class ModelRun {
   std::optional<std::string> PathToRestore(const test::TreeSnapshot& wanted, uint32_t choice) const;
   Status PushRestore(test::TreeSnapshot seen, const Inodes& inodes_before);
   Status ExternalEdit(const Command& command);
+  Status EditNamedFolder(const Command& command);
   Status Unwind();
 
   Result<test::TreeSnapshot> Look();

@@ -19,6 +19,12 @@ bool SameContent(const EntrySnapshot* a, const EntrySnapshot* b) {
          a->content == b->content && a->symlink_target == b->symlink_target;
 }
 
+// All that stays when names in a folder come and go.
+bool SameAttributes(const EntrySnapshot& a, const EntrySnapshot& b) {
+  return a.mode == b.mode && a.uid == b.uid && a.gid == b.gid && a.flags == b.flags &&
+         a.xattrs == b.xattrs;
+}
+
 bool SameEntry(const EntrySnapshot* a, const EntrySnapshot* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return SameContent(a, b) && a->mode == b->mode && a->uid == b->uid && a->gid == b->gid &&
@@ -58,8 +64,7 @@ std::string ChangedAbove(const TreeSnapshot& before, const TreeSnapshot& after,
     const EntrySnapshot* was = before.Find(path);
     const EntrySnapshot* is = after.Find(path);
     if (was == nullptr || is == nullptr) continue;
-    if (was->mode != is->mode || was->uid != is->uid || was->gid != is->gid ||
-        was->flags != is->flags || was->xattrs != is->xattrs) {
+    if (!SameAttributes(*was, *is)) {
       return fmt::format("restoring changed the directory above, {}", Printable(path));
     }
   }

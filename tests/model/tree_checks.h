@@ -11,6 +11,7 @@ namespace sandglass::model {
 
 // Either may be null: not there.
 bool SameContent(const test::EntrySnapshot* a, const test::EntrySnapshot* b);
+bool SameAttributes(const test::EntrySnapshot& a, const test::EntrySnapshot& b);
 bool SameEntry(const test::EntrySnapshot* a, const test::EntrySnapshot* b);
 
 std::set<std::string> AllPaths(const test::TreeSnapshot& a, const test::TreeSnapshot& b);
