@@ -62,7 +62,7 @@ void AddTexts(Seeds& seeds) {
       undo::MetaRecord{
           .object = kFile, .reason = undo::TouchReason::kDirect, .path = "a/b", .meta = {}},
       undo::ContentRecord{.object = kFile, .path = "a/b", .whole = true, .file_size = 7}};
-  const Bytes frames = undo::EncodeFrames(note);
+  const Bytes frames = undo::EncodeFrames(note).value();
   seeds.Add("note", StoreInput::kFrames, frames);
   seeds.Add("note_cut", StoreInput::kFrames, ByteView(frames).first(frames.size() - 12));
   seeds.Add("note_without_padding", StoreInput::kFrames,

@@ -163,7 +163,7 @@ undo::CloseRecord Close() {
 
 Bytes Encoded(const Record& record) {
   ByteWriter out;
-  undo::EncodeRecord(record, out);
+  CHECK(undo::EncodeRecord(record, out).ok());
   return out.bytes();
 }
 

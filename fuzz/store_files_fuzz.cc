@@ -64,9 +64,9 @@ void CheckJourney(std::string_view text) {
 void CheckFrames(ByteView bytes) {
   const auto records = undo::DecodeFrames(bytes);
   if (!records.ok()) return;
-  const Bytes once = undo::EncodeFrames(*records);
+  const Bytes once = undo::EncodeFrames(*records).value();
   const auto again = undo::DecodeFrames(once);
-  CHECK(again.ok() && again->size() == records->size() && undo::EncodeFrames(*again) == once);
+  CHECK(again.ok() && again->size() == records->size() && *undo::EncodeFrames(*again) == once);
 }
 
 Bytes SealFrames(ByteView input) {

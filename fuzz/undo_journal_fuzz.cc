@@ -79,10 +79,10 @@ constexpr size_t kDecodeFactor = 32;
 void CheckRecord(const Result<undo::Record>& record) {
   CHECK(record.ok());  // Scanning kept only what decodes.
   ByteWriter once, twice;
-  undo::EncodeRecord(*record, once);
+  CHECK(undo::EncodeRecord(*record, once).ok());
   const auto again = undo::DecodeRecord(once.bytes());
   CHECK(again.ok());
-  undo::EncodeRecord(*again, twice);
+  CHECK(undo::EncodeRecord(*again, twice).ok());
   CHECK(once.bytes() == twice.bytes());
 }
 
@@ -119,10 +119,10 @@ void CheckFrames(ByteView bytes) {
     CHECK(records.error().code() == Code::kCorrupt);
     return;
   }
-  const Bytes written = undo::EncodeFrames(*records);
+  const Bytes written = undo::EncodeFrames(*records).value();
   const auto again = undo::DecodeFrames(written);
   CHECK(again.ok() && again->size() == records->size());
-  CHECK(std::ranges::equal(undo::EncodeFrames(*again), written));
+  CHECK(std::ranges::equal(*undo::EncodeFrames(*again), written));
 }
 
 void CheckJournal(ByteView bytes) {

@@ -207,22 +207,35 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
   });
 }
 
-Result<Ticket> Interceptor::BeginMetadata(const ObjectRef& ref) {
-  return Retry(log_, [&](Again& again) -> Result<Ticket> {
-    Attempt attempt(log_, entrant_, again);
+enum class AddsXattr : uint8_t { kNo, kMaybe };
+
+static Result<Ticket> BeginChange(LogCore& log, Entrant entrant, const ObjectRef& ref,
+                                  AddsXattr adds_xattr) {
+  return Retry(log, [&](Again& again) -> Result<Ticket> {
+    Attempt attempt(log, entrant, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
-    TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
+    TRY_ASSIGN(OpenObject object, OpenObjectFd(log.place().identifier, ref.fd));
     attempt.HoldFirst({object.id});
     TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
     TRY_ASSIGN(const auto path, attempt.RecordedPath(ref, object));
     if (!path) return UnrecordedTicket();
+    // Room for the rest of the record is what its path and fixed fields could take at most.
+    if (adds_xattr == AddsXattr::kMaybe)
+      TRY(CheckRoomForXattr(object, kMaxRecordBytes - 4 * PATH_MAX));
     TRY(attempt.writer().TouchMeta(object, *path, TouchReason::kDirect));
     TRY(attempt.writer().MakeDurable());
     return attempt.Finish();
   });
 }
 
-Result<Ticket> Interceptor::BeginXattr(const ObjectRef& ref) { return BeginMetadata(ref); }
-Result<Ticket> Interceptor::BeginFlags(const ObjectRef& ref) { return BeginMetadata(ref); }
+Result<Ticket> Interceptor::BeginMetadata(const ObjectRef& ref) {
+  return BeginChange(log_, entrant_, ref, AddsXattr::kNo);
+}
+Result<Ticket> Interceptor::BeginXattr(const ObjectRef& ref) {
+  return BeginChange(log_, entrant_, ref, AddsXattr::kMaybe);
+}
+Result<Ticket> Interceptor::BeginFlags(const ObjectRef& ref) {
+  return BeginChange(log_, entrant_, ref, AddsXattr::kNo);
+}
 
 }  // namespace sandglass::undo

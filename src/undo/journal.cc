@@ -60,7 +60,7 @@ Status JournalWriter::Append(const Record& record) {
   MutexLock lock(mutex_);
   if (map_ == nullptr) return Error(Code::kIo, "the journal is finished");
   scratch_.Clear();
-  EncodeRecord(record, scratch_);
+  TRY(EncodeRecord(record, scratch_));
 #ifdef SANDGLASS_MUTANT_journal_after_operation
   // A broken build for the crash harness: intents reach the journal only together with their outcome.
   if (std::holds_alternative<CreateRecord>(record) ||
@@ -126,7 +126,7 @@ Status JournalWriter::Sync() {
 
 Status AppendToFinishedJournal(int dir_fd, const char* name, std::span<const Record> records) {
   TRY_ASSIGN(JournalView view, JournalView::Open(dir_fd, name));
-  const Bytes frames = EncodeFrames(records);
+  TRY_ASSIGN(const Bytes frames, EncodeFrames(records));
   TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDWR));
   TRY(PWriteFully(fd.get(), frames, static_cast<off_t>(view.end())));
   if (::ftruncate(fd.get(), static_cast<off_t>(view.end() + frames.size())) != 0) {

@@ -28,7 +28,7 @@ class JournalWriter {
                                                        const JournalHeader& header);
   ~JournalWriter();
 
-  // kNoSpace: the record was not written and the journal is as before.
+  // kNoSpace; kNotRestorable: no reader would take it. The record was not written and the journal is as before.
   Status Append(const Record& record);
   // "Still alive at": see JournalView::heartbeat_ns. The latest time counts, whatever a clock that was set back says now: what was
   // written before that has later stamps.

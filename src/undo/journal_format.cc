@@ -10,7 +10,6 @@ namespace sandglass::undo {
 namespace {
 
 constexpr char kMagic[8] = {'S', 'G', 'U', 'N', 'D', 'O', 'J', '\n'};
-constexpr size_t kMaxRecordBytes = 16 << 20;
 constexpr size_t kLabelOffset = 512;
 static_assert(sizeof(RawJournalHeader) <= kLabelOffset);
 static_assert(kLabelOffset + kMaxLabelBytes <= kJournalHeaderBytes);
@@ -72,11 +71,11 @@ size_t FrameBytes(size_t payload_bytes) {
   return (kFrameHeadBytes + payload_bytes + 7) & ~size_t{7};
 }
 
-Bytes EncodeFrames(std::span<const Record> records) {
+Result<Bytes> EncodeFrames(std::span<const Record> records) {
   ByteWriter payload, frames;
   for (const Record& record : records) {
     payload.Clear();
-    EncodeRecord(record, payload);
+    TRY(EncodeRecord(record, payload));
     const size_t end = frames.bytes().size() + FrameBytes(payload.bytes().size());
     frames.Put(static_cast<uint32_t>(payload.bytes().size()));
     frames.Put(FrameChecksum(payload.bytes()));

@@ -71,8 +71,8 @@ Result<DecodedJournalHeader> DecodeJournalHeader(ByteView bytes);
 // Frames start at multiples of 8: the room that one takes with a payload of that size.
 size_t FrameBytes(size_t payload_bytes);
 uint32_t FrameChecksum(ByteView payload);
-// The records in their frames, back to back.
-Bytes EncodeFrames(std::span<const Record> records);
+// The records in their frames, back to back. kNotRestorable: see EncodeRecord.
+Result<Bytes> EncodeFrames(std::span<const Record> records);
 // And back; views of the records point into `bytes`. kCorrupt: a frame that is not whole.
 Result<std::vector<Record>> DecodeFrames(ByteView bytes);
 // The frame that starts at `at`. kCorrupt.

@@ -33,7 +33,7 @@ Bytes Page(const JournalHeader& header) {
 
 void AppendFrame(Bytes& journal, const Record& record) {
   ByteWriter payload, frame;
-  EncodeRecord(record, payload);
+  ASSERT_TRUE(EncodeRecord(record, payload).ok());
   frame.Put(static_cast<uint32_t>(payload.bytes().size()));
   frame.Put(FrameChecksum(payload.bytes()));
   frame.PutBytes(payload.bytes());
@@ -172,11 +172,11 @@ TEST(JournalFormat, FramesComeBackAndNeverReachBehindTheirBytes) {
   const Record records[] = {
       MetaRecord{.object = {1, 2}, .reason = TouchReason::kDirect, .path = "odd name", .meta = {}},
       ContentRecord{.object = {1, 2}, .path = "odd name", .whole = true, .file_size = 3}};
-  const Bytes frames = EncodeFrames(records);
+  const Bytes frames = EncodeFrames(records).value();
   const auto decoded = DecodeFrames(frames);
   ASSERT_TRUE(decoded.ok());
   ASSERT_EQ(decoded->size(), 2u);
-  EXPECT_EQ(EncodeFrames(*decoded), frames);
+  EXPECT_EQ(*EncodeFrames(*decoded), frames);
   EXPECT_EQ(DecodeFrame(frames, frames.size() + 8).error().code(), Code::kCorrupt);
   for (size_t size = 0; size < frames.size(); ++size) {
     const Bytes cut(frames.begin(), frames.begin() + static_cast<ptrdiff_t>(size));

@@ -18,7 +18,7 @@ namespace {
 // The length of an encoded CloseRecord: it has no variable parts.
 size_t CloseFrameBytes() {
   ByteWriter out;
-  EncodeRecord(CloseRecord{}, out);
+  CHECK(EncodeRecord(CloseRecord{}, out).ok());
   return FrameBytes(out.bytes().size());
 }
 

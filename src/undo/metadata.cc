@@ -22,8 +22,6 @@ constexpr uint32_t kSettableFlags = FS_SYNC_FL | FS_IMMUTABLE_FL | FS_APPEND_FL 
                                     FS_NOCOMP_FL | FS_PROJINHERIT_FL | FS_TOPDIR_FL |
                                     FS_JOURNAL_DATA_FL | FS_CASEFOLD_FL;
 
-constexpr size_t kMaxXattrBytes = 1 << 20;
-
 // Calls `read(buffer, size)` with growing buffers until the answer fits.
 template <class Read>
 Result<std::string> ReadGrowing(const char* what, Read read) {
@@ -34,7 +32,7 @@ Result<std::string> ReadGrowing(const char* what, Read read) {
       buffer.resize(static_cast<size_t>(n));
       return buffer;
     }
-    if (errno != ERANGE || buffer.size() >= kMaxXattrBytes) return Error::FromErrno(errno, what);
+    if (errno != ERANGE || buffer.size() >= kMaxXattrValue) return Error::FromErrno(errno, what);
     buffer.resize(buffer.size() * 4);
   }
 }
@@ -255,6 +253,28 @@ Result<Xattrs> ListXattrs(const OpenObject& object) {
     xattrs.emplace_back(list->c_str() + at, "");
   std::sort(xattrs.begin(), xattrs.end());
   return xattrs;
+}
+
+Status CheckRoomForXattr(const OpenObject& object, size_t max_bytes) {
+  constexpr size_t kOverhead = 2 * sizeof(uint32_t);  // the lengths of name and value
+  constexpr size_t kLargest = XATTR_NAME_MAX + XATTR_SIZE_MAX + kOverhead;
+  TRY_ASSIGN(const Xattrs xattrs, ListXattrs(object));
+  const ProcPath path(object.fd.get());
+  size_t list = XATTR_NAME_MAX + 1, bytes = kLargest;
+  for (const auto& [name, value] : xattrs) {
+    list += name.size() + 1;
+    bytes += kLargest;
+  }
+  if (bytes > max_bytes) {  // it could be: how much is it?
+    bytes = kLargest;
+    for (const auto& [name, value] : xattrs) {
+      const ssize_t size = ::getxattr(path.c_str(), name.c_str(), nullptr, 0);
+      bytes +=
+          name.size() + kOverhead + (size < 0 ? size_t{XATTR_SIZE_MAX} : static_cast<size_t>(size));
+    }
+  }
+  if (xattrs.size() < kMaxXattrs && list <= XATTR_LIST_MAX && bytes <= max_bytes) return Ok();
+  return Error(Code::kNotRestorable, "it has as many extended attributes as undo can record");
 }
 
 Result<Metadata> CaptureMetadata(const OpenObject& object, Lifting lifting) {

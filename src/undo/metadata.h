@@ -16,6 +16,11 @@ namespace sandglass::undo {
 
 using Xattrs = std::vector<std::pair<std::string, std::string>>;  // sorted by name
 
+// The most that a record can hold of them, to its writer and to its reader.
+inline constexpr size_t kMaxXattrs = 4096;
+inline constexpr size_t kMaxXattrName = 256;
+inline constexpr size_t kMaxXattrValue = 1 << 20;
+
 struct Metadata {
   uint32_t mode = 0;
   uint32_t uid = 0, gid = 0;
@@ -44,6 +49,8 @@ enum class Lifting : uint8_t { kNo, kYes };
 Result<Metadata> CaptureMetadata(const OpenObject& object, Lifting lifting = Lifting::kYes);
 // Names only, with empty values: for whoever asks what there is.
 Result<Xattrs> ListXattrs(const OpenObject& object);
+// kNotRestorable: with one attribute more, the object could not be recorded, so that what made it so could not be taken back.
+Status CheckRoomForXattr(const OpenObject& object, size_t max_bytes);
 
 // What a stat does not tell, in one number that is never 0: two folders with the same number have the same xattrs and flags.
 uint64_t HashAttributes(const Xattrs& xattrs, uint32_t flags);

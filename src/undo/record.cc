@@ -1,5 +1,7 @@
 #include "undo/record.h"
 
+#include <fmt/format.h>
+
 #include <type_traits>
 
 #include "base/rel_path.h"
@@ -7,9 +9,17 @@
 namespace sandglass::undo {
 namespace {
 
-constexpr size_t kMaxXattrs = 4096;
-constexpr size_t kMaxXattrName = 256;
-constexpr size_t kMaxXattrValue = 1 << 20;
+// Both sides ask the same questions: a record that only the writer accepts would be damage to every reader, and all behind it lost.
+constexpr const char* kTooManyXattrs = "too many extended attributes";
+Status CheckSize(size_t size, size_t max, const char* what) {
+  return size <= max ? Ok() : Status(Error(Code::kCorrupt, fmt::format("{} in a record", what)));
+}
+Status CheckPath(std::string_view path) {
+  return IsNormalRelPath(path) ? Ok() : Status(Error(Code::kCorrupt, "no path of the project"));
+}
+Status CheckName(std::string_view name) {
+  return IsName(name) ? Ok() : Status(Error(Code::kCorrupt, "no name in a record"));
+}
 
 // One table of fields per record type: Visit() names each field once, and both the encoder and the decoder walk it, so that they
 // cannot disagree.
@@ -169,26 +179,33 @@ class Encoder {
     out_.Put(static_cast<uint8_t>(value));
     return Ok();
   }
-  Status Text(std::string_view& text) {
-    out_.PutText(text);
-    return Ok();
+  Status Text(std::string_view& text) { return Put(text, kMaxPathBytes); }
+  Status Path(std::string_view& path) {
+    TRY(CheckPath(path));
+    return Text(path);
   }
-  Status Path(std::string_view& path) { return Text(path); }
-  Status Name(std::string_view& name) { return Text(name); }
-  Status OwnedText(std::string& text, size_t /*max*/) {
-    out_.PutText(text);
-    return Ok();
+  Status Name(std::string_view& name) {
+    TRY(CheckName(name));
+    return Text(name);
   }
+  Status OwnedText(std::string& text, size_t max) { return Put(text, max); }
   Status Xattrs(std::vector<std::pair<std::string, std::string>>& xattrs) {
+    TRY(CheckSize(xattrs.size(), kMaxXattrs, kTooManyXattrs));
     out_.Put(static_cast<uint32_t>(xattrs.size()));
     for (auto& [name, value] : xattrs) {
-      out_.PutText(name);
-      out_.PutText(value);
+      TRY(Put(name, kMaxXattrName));
+      TRY(Put(value, kMaxXattrValue));
     }
     return Ok();
   }
 
  private:
+  Status Put(std::string_view text, size_t max) {
+    TRY(CheckSize(text.size(), max, "a text too long"));
+    out_.PutText(text);
+    return Ok();
+  }
+
   ByteWriter& out_;
 };
 
@@ -222,11 +239,11 @@ class Decoder {
   // A journal that leads out of the project has been tampered with.
   Status Path(std::string_view& path) {
     TRY(Text(path));
-    return IsNormalRelPath(path) ? Ok() : Status(Error(Code::kCorrupt, "no path of the project"));
+    return CheckPath(path);
   }
   Status Name(std::string_view& name) {
     TRY(Text(name));
-    return IsName(name) ? Ok() : Status(Error(Code::kCorrupt, "no name in a record"));
+    return CheckName(name);
   }
   Status OwnedText(std::string& text, size_t max) {
     TRY_ASSIGN(std::string_view view, in_.TakeText(max));
@@ -235,8 +252,7 @@ class Decoder {
   }
   Status Xattrs(std::vector<std::pair<std::string, std::string>>& xattrs) {
     TRY_ASSIGN(uint32_t count, in_.Take<uint32_t>());
-    if (count > kMaxXattrs)
-      return Error(Code::kCorrupt, "too many extended attributes in a record");
+    TRY(CheckSize(count, kMaxXattrs, kTooManyXattrs));
     for (uint32_t i = 0; i < count; ++i) {
       std::string name, value;
       TRY(OwnedText(name, kMaxXattrName));
@@ -267,13 +283,19 @@ Result<Record> DecodeAlternative(uint8_t type, ByteCursor& in) {
 
 }  // namespace
 
-void EncodeRecord(const Record& record, ByteWriter& out) {
+Status EncodeRecord(const Record& record, ByteWriter& out) {
+  const size_t start = out.bytes().size();
   out.Put(static_cast<uint8_t>(record.index()));
   Encoder encoder(out);
   // The encoder only reads; Visit() takes references because the decoder writes through the same table.
-  std::visit(
-      [&](const auto& r) { CHECK(Visit(encoder, const_cast<std::decay_t<decltype(r)>&>(r)).ok()); },
+  Status encoded = std::visit(
+      [&](const auto& r) { return Visit(encoder, const_cast<std::decay_t<decltype(r)>&>(r)); },
       record);
+  if (encoded.ok())
+    encoded = CheckSize(out.bytes().size() - start, kMaxRecordBytes, "too many bytes");
+  if (encoded.ok()) return Ok();
+  return Error(Code::kNotRestorable,
+               fmt::format("undo cannot record this: {}", encoded.error().message()));
 }
 
 Result<Record> DecodeRecord(ByteView payload) {

@@ -191,10 +191,13 @@ constexpr uint8_t RecordType() {
     return RecordType<T, kIndex + 1>();
 }
 
-// Every path that may stand in a record fits; a longer one is not ours.
+// What a record may hold, to its writer and to its reader (metadata.h has the limits of extended attributes). Every path that may stand
+// in a record fits; a longer one is not ours.
 inline constexpr size_t kMaxPathBytes = 1 << 20;
+inline constexpr size_t kMaxRecordBytes = 16 << 20;
 
-void EncodeRecord(const Record& record, ByteWriter& out);
+// kNotRestorable: no reader would take such a record, so it must not be written; `out` may hold a part of it.
+Status EncodeRecord(const Record& record, ByteWriter& out);
 // kCorrupt: not a record.
 Result<Record> DecodeRecord(ByteView payload);
 

@@ -166,7 +166,7 @@ Status Shadows::WriteNote(const OpenObject& object, const Shadow& shadow) {
       MetaRecord{
           .object = object.id, .reason = TouchReason::kDirect, .path = *path, .meta = shadow.meta},
       shadow.AsContent(object.id, *path, shadow.slot)};
-  const Bytes frames = EncodeFrames(records);
+  TRY_ASSIGN(const Bytes frames, EncodeFrames(records));
   TRY_ASSIGN(int folder, Folder());
   return ReplaceFileAt(folder, NoteName(shadow.slot).c_str(), AsText(frames));
 }
