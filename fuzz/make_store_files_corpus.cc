@@ -87,6 +87,11 @@ void AddBarriers(Seeds& seeds) {
       .after = {7}, .at = {1'700'000'000'000'000'000}, .redo_depth = 2, .paths = {"a", "\xff/b"}};
   const undo::Barrier any{.after = {-3}, .at = {1}, .redo_depth = 0, .paths = {}};
   seeds.Add("barriers", StoreInput::kBarriers, undo::WriteBarriers({some, any}));
+  std::string flipped = undo::WriteBarriers({some, any});
+  flipped[20] ^= 1;
+  seeds.Add("barriers_flipped", StoreInput::kBarriers, flipped);
+  seeds.Add("barriers_unsealed", StoreInput::kBarriers,
+            R"([{"after_step_id":1,"time_ns":2,"redo_depth":0,"paths":["a"]}])");
   seeds.Add("barriers_none", StoreInput::kBarriers, "[]");
   seeds.Add("barriers_object", StoreInput::kBarriers, "{}");
   seeds.Add("barriers_no_json", StoreInput::kBarriers, "[{");

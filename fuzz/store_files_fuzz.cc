@@ -43,8 +43,10 @@ void CheckProject(std::string_view text) {
 }
 
 void CheckBarriers(std::string_view text) {
-  const std::string once = undo::WriteBarriers(undo::ParseBarriers(text));
-  CHECK(undo::WriteBarriers(undo::ParseBarriers(once)) == once);
+  const auto barriers = undo::ParseBarriers(text);
+  if (!barriers.ok()) return ExpectCode(barriers.error(), Code::kCorrupt);
+  const std::string once = undo::WriteBarriers(*barriers);
+  CHECK(undo::WriteBarriers(*undo::ParseBarriers(once)) == once);
 }
 
 void CheckKeepList(std::string_view text) {

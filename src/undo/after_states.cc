@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <unordered_map>
 
 #include "base/rel_path.h"
 #include "undo/link_index.h"
@@ -189,6 +190,86 @@ Status LogCore::NoteExternalModification(std::span<const std::string> paths) {
   }
   LifecycleLock lock(*this);
   return AddBarrier(steps_.empty() ? StepId{0} : steps_.back().header.id, std::move(normal));
+}
+
+static Signature SignatureOf(const AfterRecord& after) {
+  return {after.size, after.mtime_ns, after.ctime_ns, after.mode, after.uid, after.gid};
+}
+
+// Not only names in it.
+static bool ChangesAFolder(const JournalView& journal) {
+  bool found = false;
+  journal.ForEach<MetaRecord, MarkRecord>([&](const Record& record, size_t) {
+    const auto* meta = std::get_if<MetaRecord>(&record);
+    // A mark does not tell what it is about.
+    found = found || meta == nullptr ||
+            (S_ISDIR(meta->meta.mode) && meta->reason == TouchReason::kDirect);
+  });
+  return found;
+}
+
+// The table may only know of a step's after-states once the step is promoted: otherwise, after a crash in between, they would look like
+// somebody's edits. Killed right after the promotion, the next open finds the step unmarked and does this then.
+Status LogCore::AdoptAfterStates(int step_dir) {
+  TRY_ASSIGN(JournalView journal, JournalView::Open(step_dir, "journal"));
+  journal.ForEachOf<AfterRecord>(
+      [this](const AfterRecord& after, size_t) { objects_.Put(after.object, SignatureOf(after)); });
+  objects_.MarkAdopted(journal.header().uid);
+  if (ChangesAFolder(journal)) AdoptAttributes(StepView(std::move(journal)));
+  return objects_.Flush();
+}
+
+Status LogCore::AdoptForgotten() {
+  const auto forgotten = [this](const StepRow& row) {
+    return !row.damaged && !objects_.IsAdopted(row.header.uid);
+  };
+  const bool lost =  // killed right after its promotion, only the newest one is unmarked
+      objects_.damaged() ||
+      (steps_.size() > 1 && std::any_of(steps_.begin(), steps_.end() - 1, forgotten));
+  for (const StepRow& row : steps_) {
+    if (!forgotten(row)) continue;
+    TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), row.folder.c_str()));
+    TRY(AdoptAfterStates(dir.get()));
+  }
+  return lost ? RefillObjects() : Ok();
+}
+
+// Without a signature an object would look unedited, whatever was done to it. The journals say how steps and rewinds left it; where they
+// know less than the table did, it looks edited, which costs a refusal and nothing else.
+Status LogCore::RefillObjects() {
+  for (const Way way : {Way::kForth, Way::kBack}) {  // the newest first
+    for (auto row = RowsOf(way).rbegin(); row != RowsOf(way).rend(); ++row) {
+      TRY_ASSIGN(const auto journal, FindJournal(FolderOf(way), row->folder.c_str()));
+      if (!journal) continue;
+      std::unordered_map<ObjectId, Signature> left;
+      journal->ForEachOf<AfterRecord>(
+          [&](const AfterRecord& after, size_t) { left[after.object] = SignatureOf(after); });
+      for (const auto& [object, signature] : left) {
+        if (!objects_.Find(object)) objects_.Put(object, signature);
+      }
+    }
+  }
+  TRY(objects_.Flush());
+  CompactObjects();  // without what was damaged
+  recovery_.rewind.warnings.push_back(
+      "the table of objects in the undo store was damaged, and has been made anew from the "
+      "history");
+  return Ok();
+}
+
+Status LogCore::LoadBarriers() {
+  auto barriers = ReadBarriers(frame_->store());
+  if (!barriers.ok() && !IsDamage(barriers.error())) return barriers.error();
+  if (barriers.ok()) {
+    barriers_ = std::move(*barriers);
+    return Ok();
+  }
+  barriers_ = BarriersInDoubt(steps_, redo_.size());
+  recovery_.rewind.warnings.push_back(
+      "edits from outside that the undo store knew of cannot be read any more: taking back older "
+      "steps needs force");
+  BestEffort("save barriers", SaveBarriers());
+  return Ok();
 }
 
 }  // namespace sandglass::undo

@@ -84,8 +84,9 @@ void LogCore::CompactObjects() {
   std::unordered_set<uint64_t> uids;
   for (const StepRow& row : steps_) uids.insert(row.header.uid);
   // Only a saving: the old file stays good.
+  const auto live = CollectIdentities({frame_->steps(), frame_->redo()});
   BestEffort("compact the table of objects",
-             objects_.Compact(CollectIdentities({frame_->steps(), frame_->redo()}), uids));
+             live.ok() ? objects_.Compact(*live, uids) : Status(live.error()));
 }
 
 // One rename makes a step's folder disappear; the deletion of its files can take its time.

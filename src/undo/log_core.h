@@ -119,6 +119,7 @@ class LogCore {
   // Registers the project as soon as its store is ours.
   Status Start(RegistryClaim claim) REQUIRES(lifecycle_);
   Status LoadRows() REQUIRES(lifecycle_);
+  Status LoadBarriers() REQUIRES(lifecycle_);
   Result<StepId> OpenLocked(const StepSpec& spec) REQUIRES(lifecycle_);
   // Nothing but an ambient step is open, and that one is closed now. kBusy.
   Status MakeRoomForStep() REQUIRES(lifecycle_);
@@ -151,6 +152,7 @@ class LogCore {
   Status AdoptAfterStates(int step_dir) REQUIRES(lifecycle_);
   void AdoptAttributes(const StepView& view) REQUIRES(lifecycle_);
   Status AdoptForgotten() REQUIRES(lifecycle_);
+  Status RefillObjects() REQUIRES(lifecycle_);
   Status NoteAfterStates(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
   Status NoteAnchored(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
   // `latest_ctime_ns` moves along with what is noted.

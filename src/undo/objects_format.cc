@@ -54,6 +54,7 @@ void Add(const Entry& entry, ObjectsContent& content) {
         content.attributes.erase(entry.object);
       return;
     default:
+      ++content.damaged;
       return;
   }
 }
@@ -68,14 +69,20 @@ bool Signature::Matches(const FileStat& stat) const {
   return size == stat.size && mtime_ns == stat.mtime_ns && ctime_ns == stat.ctime_ns;
 }
 
+void AddObjects(ByteView piece, ObjectsContent& content) {
+  for (; piece.size() >= sizeof(Entry); piece = piece.subspan(sizeof(Entry))) {
+    Entry entry{};
+    std::memcpy(&entry, piece.data(), sizeof(Entry));
+    if (entry.checksum == ChecksumOf(entry))
+      Add(entry, content);
+    else
+      ++content.damaged;
+  }
+}
+
 ObjectsContent DecodeObjects(ByteView file) {
   ObjectsContent content;
-  content.signatures.reserve(file.size() / sizeof(Entry));
-  for (; file.size() >= sizeof(Entry); file = file.subspan(sizeof(Entry))) {
-    Entry entry{};
-    std::memcpy(&entry, file.data(), sizeof(Entry));
-    if (entry.checksum == ChecksumOf(entry)) Add(entry, content);
-  }
+  AddObjects(file, content);
   return content;
 }
 

@@ -35,10 +35,13 @@ struct ObjectsContent {
   std::unordered_map<ObjectId, uint64_t> attributes;
   std::unordered_map<ObjectId, ObjectId> successors;
   std::unordered_set<uint64_t> adopted;  // uids of steps
+  uint64_t damaged = 0;                  // entries that were passed over
 };
 
 // Whatever the bytes: damaged entries are passed over, and so is a torn one at the end.
 ObjectsContent DecodeObjects(ByteView file);
+// The same piece by piece; all but the last one have whole entries.
+void AddObjects(ByteView piece, ObjectsContent& content);
 
 // One entry each, appended to `out`.
 void EncodeSignature(ObjectId object, const Signature& signature, std::string& out);

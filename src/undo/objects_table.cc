@@ -15,6 +15,10 @@ namespace {
 
 constexpr const char* kFileName = "objects";
 constexpr uint64_t kBloatedBytes = 16 << 20;
+// Far more than any history leads to; what lies behind it is damage.
+constexpr uint64_t kMaxTableBytes = 1 << 30;
+constexpr size_t kPieceBytes = 1 << 20;
+static_assert(kPieceBytes % kObjectEntryBytes == 0 && kMaxTableBytes % kPieceBytes == 0);
 
 }  // namespace
 
@@ -34,12 +38,23 @@ Status ObjectsTable::LoadToRead(int store_fd) {
 Status ObjectsTable::ReadEntries(int file) {
   struct stat info{};
   if (::fstat(file, &info) != 0) return Error::FromErrno(errno, "stat object table");
-  Bytes bytes(static_cast<size_t>(info.st_size));
-  TRY_ASSIGN(size_t got, PReadFully(file, bytes, 0));
+  ObjectsContent content;
+  Bytes piece(kPieceBytes);
+  uint64_t at = 0;
+  for (size_t got = piece.size(); got == piece.size() && at < kMaxTableBytes; at += got) {
+    TRY_ASSIGN(got, PReadFully(file, piece, static_cast<off_t>(at)));
+    AddObjects(ByteView(piece).first(got), content);
+  }
+  if (at < static_cast<uint64_t>(info.st_size)) ++content.damaged;
   MutexLock lock(mutex_);
-  content_ = DecodeObjects(ByteView(bytes).first(got));
-  file_bytes_ = got / kObjectEntryBytes * kObjectEntryBytes;
+  content_ = std::move(content);
+  file_bytes_ = at / kObjectEntryBytes * kObjectEntryBytes;
   return Ok();
+}
+
+bool ObjectsTable::damaged() const {
+  MutexLock lock(mutex_);
+  return content_.damaged > 0;
 }
 
 ObjectId ObjectsTable::Current(ObjectId recorded) const {
@@ -157,6 +172,7 @@ Status ObjectsTable::Compact(const std::unordered_set<ObjectId>& live,
   file_.Reset();
   TRY(ReplaceFileAt(store_.get(), kFileName, content, sync_));
   file_bytes_ = compacted_bytes_ = content.size();
+  content_.damaged = 0;
   pending_.clear();
   return Ok();
 }

@@ -26,6 +26,8 @@ class ObjectsTable {
   Status Load(int store_fd, FileSync sync);
   // The same for who does not own the store: nothing may be put into the table. An empty one if the store has none yet.
   Status LoadToRead(int store_fd);
+  // Entries were passed over: what they said is missing.
+  bool damaged() const;
 
   // The object that `recorded` is today.
   ObjectId Current(ObjectId recorded) const;

@@ -32,19 +32,20 @@ Result<Fd> OpenStepFolder(const Place& place, StepId step) {
   return dir;
 }
 
+// Of all journals that can be read. Any other error than damage is returned: whoever collects must not miss what is only out of reach.
 template <class Each>
-void ForEachRecord(std::initializer_list<int> step_folders, Each each) {
+Status ForEachRecord(std::initializer_list<int> step_folders, Each each) {
   for (int folder : step_folders) {
-    for (const std::string& name : ListNamesIfReadable(folder)) {
-      auto dir = OpenSubdir(folder, name.c_str());
-      if (!dir.ok()) continue;
-      auto journal = JournalView::Open(dir->get(), "journal");
-      if (!journal.ok()) continue;
+    TRY_ASSIGN(const auto names, ListNames(folder));
+    for (const std::string& name : names) {
+      TRY_ASSIGN(const auto journal, FindJournal(folder, name.c_str()));
+      if (!journal) continue;
       for (size_t i = 0; i < journal->size(); ++i) {
         if (auto record = journal->At(i); record.ok()) each(*record);
       }
     }
   }
+  return Ok();
 }
 
 std::string_view TypeName(uint32_t mode) {
@@ -171,7 +172,8 @@ Result<std::string> ReadManifest(const Place& place, StepId step) {
   return WriteJson(manifest);
 }
 
-std::unordered_map<ObjectId, uint32_t> CollectAnchored(std::initializer_list<int> step_folders) {
+Result<std::unordered_map<ObjectId, uint32_t>> CollectAnchored(
+    std::initializer_list<int> step_folders) {
   std::unordered_map<ObjectId, uint32_t> anchors;
   // By number within a journal. A new journal counts from 0, and whatever it intends takes the place of what was left of the last one.
   std::unordered_map<uint32_t, ObjectId> intended;
@@ -181,7 +183,7 @@ std::unordered_map<ObjectId, uint32_t> CollectAnchored(std::initializer_list<int
     intended.emplace(seq.value, object);
     ++anchors[object];
   };
-  ForEachRecord(step_folders, [&](const Record& record) {
+  TRY(ForEachRecord(step_folders, [&](const Record& record) {
     if (const auto* r = std::get_if<CreateRecord>(&record)) intend(r->seq, false, kNoObject);
     if (const auto* r = std::get_if<RemoveRecord>(&record))
       intend(r->seq, r->kept == Kept::kAnchor, r->object);
@@ -194,13 +196,13 @@ std::unordered_map<ObjectId, uint32_t> CollectAnchored(std::initializer_list<int
     if (failed == intended.end()) return;
     if (--anchors[failed->second] == 0) anchors.erase(failed->second);
     intended.erase(failed);
-  });
+  }));
   return anchors;
 }
 
-std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_folders) {
+Result<std::unordered_set<ObjectId>> CollectIdentities(std::initializer_list<int> step_folders) {
   std::unordered_set<ObjectId> ids;
-  ForEachRecord(step_folders, [&](const Record& record) {
+  TRY(ForEachRecord(step_folders, [&](const Record& record) {
     if (const auto* r = std::get_if<MetaRecord>(&record)) ids.insert(r->object);
     if (const auto* r = std::get_if<ContentRecord>(&record)) ids.insert(r->object);
     if (const auto* r = std::get_if<OutcomeRecord>(&record)) ids.insert(r->object);
@@ -210,7 +212,7 @@ std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_f
       ids.insert({r->object, r->target, r->from.parent, r->to.parent});
     if (const auto* r = std::get_if<ReplaceRecord>(&record))
       ids.insert({r->old_object, r->fresh_object, r->at.parent});
-  });
+  }));
   return ids;
 }
 
@@ -633,8 +635,9 @@ Result<std::vector<HistoryEntry>> StoreReader::History() const {
   auto folder = OpenStepsFolder(*place_);
   if (!folder.ok()) return std::vector<HistoryEntry>{};
   TRY_ASSIGN(auto rows, ListSteps(folder->get()));
-  TRY_ASSIGN(auto barriers, ReadBarriers(place_->store.get()));
-  return MergeHistory(rows, barriers);
+  auto barriers = ReadBarriers(place_->store.get());
+  if (!barriers.ok() && !IsDamage(barriers.error())) return barriers.error();
+  return MergeHistory(rows, barriers.ok() ? *barriers : BarriersInDoubt(rows, redo_depth()));
 }
 uint32_t StoreReader::redo_depth() const {
   const auto folder = OpenSubdir(place_->store.get(), "redo");

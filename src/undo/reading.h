@@ -29,9 +29,10 @@ Result<StepDiff> ReadDiff(const Place& place, StepId step);
 Result<std::string> ReadManifest(const Place& place, StepId step);
 
 // How many names the steps in these folders keep of which objects.
-std::unordered_map<ObjectId, uint32_t> CollectAnchored(std::initializer_list<int> step_folders);
+Result<std::unordered_map<ObjectId, uint32_t>> CollectAnchored(
+    std::initializer_list<int> step_folders);
 // Every identity that stands in the journals in these folders.
-std::unordered_set<ObjectId> CollectIdentities(std::initializer_list<int> step_folders);
+Result<std::unordered_set<ObjectId>> CollectIdentities(std::initializer_list<int> step_folders);
 
 // What had a path at some moment in the past.
 struct PastState {

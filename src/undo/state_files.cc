@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/hash.h"
 #include "base/json.h"
 
 namespace sandglass::undo {
@@ -33,6 +34,18 @@ std::optional<Barrier> ParseBarrier(const Json& item) {
     if (auto bytes = BytesFromJson(path); bytes.ok()) barrier.paths.push_back(std::move(*bytes));
   }
   return barrier;
+}
+
+// The last element of an array: a checksum of all that stands before it. Who does not know it takes it for an entry without fields.
+constexpr const char* kChecksumKey = "xxh3";
+
+std::string ChecksumElement(std::string_view before) {
+  return fmt::format("{{\"{}\":\"{:016x}\"}}]", kChecksumKey, HashBytes64(AsBytes(before)));
+}
+
+bool HasChecksum(std::string_view text) {
+  const size_t at = text.rfind('{');
+  return at != std::string_view::npos && text.substr(at) == ChecksumElement(text.substr(0, at));
 }
 
 Result<std::string> AbsolutePathMember(const Json& json, std::string_view key) {
@@ -83,12 +96,20 @@ std::string WriteStoreOwner(const StoreOwner& owner) {
   return WriteJson(Json::Object({{"root", HexId(owner.root)}, {"path", BytesToJson(owner.path)}}));
 }
 
-std::vector<Barrier> ParseBarriers(std::string_view text) {
-  std::vector<Barrier> barriers;
+Result<std::vector<Barrier>> ParseBarriers(std::string_view text) {
+  const Error damaged(Code::kCorrupt, "the file of barriers is damaged");
   const auto json = ParseJson(text, kMaxStateFile);
-  if (!json.ok() || json->AsArray() == nullptr) return barriers;
-  for (const Json& item : *json->AsArray()) {
-    if (auto barrier = ParseBarrier(item)) barriers.push_back(std::move(*barrier));
+  if (!json.ok() || json->AsArray() == nullptr) return damaged;
+  size_t count = json->AsArray()->size();
+  if (count > 0 && json->AsArray()->back().Find(kChecksumKey) != nullptr) {
+    if (!HasChecksum(text)) return damaged;
+    --count;
+  }
+  std::vector<Barrier> barriers;
+  for (size_t i = 0; i < count; ++i) {
+    auto barrier = ParseBarrier((*json->AsArray())[i]);
+    if (!barrier) return damaged;
+    barriers.push_back(std::move(*barrier));
   }
   return barriers;
 }
@@ -103,7 +124,10 @@ std::string WriteBarriers(const std::vector<Barrier>& barriers) {
                               {"redo_depth", int64_t{barrier.redo_depth}},
                               {"paths", std::move(paths)}}));
   }
-  return WriteJson(list);
+  std::string text = WriteJson(list);
+  text.pop_back();
+  if (!barriers.empty()) text += ',';
+  return text + ChecksumElement(text);
 }
 
 std::unordered_set<ObjectId> ParseKeepList(std::string_view text) {

@@ -36,9 +36,8 @@ struct StoreOwner {
 Result<StoreOwner> ParseStoreOwner(std::string_view text);
 std::string WriteStoreOwner(const StoreOwner& owner);
 
-// `barriers`. They only make rollback more careful, and after-states still protect: what cannot be read is not worth a refusal, and
-// left out.
-std::vector<Barrier> ParseBarriers(std::string_view text);
+// `barriers`. kCorrupt: not all of them can be read, and nobody knows what is missing.
+Result<std::vector<Barrier>> ParseBarriers(std::string_view text);
 std::string WriteBarriers(const std::vector<Barrier>& barriers);
 
 // `wal/keep`. A line that is no identity is left out.

@@ -232,6 +232,14 @@ Result<std::vector<Barrier>> ReadBarriers(int store_fd) {
   return text.error();
 }
 
+std::vector<Barrier> BarriersInDoubt(const std::vector<StepRow>& steps, size_t redoable) {
+  // What came after the newest step shows by signatures, unless a rollback has brought it back since.
+  const size_t newest = redoable > 0 ? 1 : 2;
+  if (steps.size() < newest) return {};
+  const StepRow& row = steps[steps.size() - newest];
+  return {{.after = row.header.id, .at = {row.close.closed_ns}, .redo_depth = 0, .paths = {}}};
+}
+
 Status SaveBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync) {
   return ReplaceFileAt(store_fd, "barriers", WriteBarriers(barriers), sync);
 }

@@ -63,7 +63,7 @@ Status LogCore::Start(RegistryClaim claim) {
   TRY(claim.Register(place_->store_path));
   TRY(objects_.Load(frame_->store(), file_sync()));
   TRY(LoadRows());
-  TRY_ASSIGN(barriers_, ReadBarriers(frame_->store()));
+  TRY(LoadBarriers());
   if (options_.gitignore == GitignoreMode::kSkipIgnored) {
     TRY_ASSIGN(gitignore_, GitignoreFilter::Load(place_->root.get()));
   }
@@ -380,38 +380,6 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
   return Ok();
 }
 
-// Not only names in it.
-static bool ChangesAFolder(const JournalView& journal) {
-  bool found = false;
-  journal.ForEach<MetaRecord, MarkRecord>([&](const Record& record, size_t) {
-    const auto* meta = std::get_if<MetaRecord>(&record);
-    // A mark does not tell what it is about.
-    found = found || meta == nullptr ||
-            (S_ISDIR(meta->meta.mode) && meta->reason == TouchReason::kDirect);
-  });
-  return found;
-}
-
-// The table may only know of a step's after-states once the step is promoted: otherwise, after a crash in between, they would look like
-// somebody's edits. Killed right after the promotion, the next open finds the step unmarked and does this then.
-Status LogCore::AdoptAfterStates(int step_dir) {
-  TRY_ASSIGN(JournalView journal, JournalView::Open(step_dir, "journal"));
-  journal.ForEachOf<AfterRecord>([this](const AfterRecord& after, size_t) {
-    objects_.Put(after.object,
-                 {after.size, after.mtime_ns, after.ctime_ns, after.mode, after.uid, after.gid});
-  });
-  objects_.MarkAdopted(journal.header().uid);
-  if (ChangesAFolder(journal)) AdoptAttributes(StepView(std::move(journal)));
-  return objects_.Flush();
-}
-
-Status LogCore::AdoptForgotten() {
-  if (steps_.empty() || steps_.back().damaged || objects_.IsAdopted(steps_.back().header.uid))
-    return Ok();
-  TRY_ASSIGN(Fd dir, OpenSubdir(frame_->steps(), steps_.back().folder.c_str()));
-  return AdoptAfterStates(dir.get());
-}
-
 // --- Events.
 
 void LogCore::QueueEvent(std::function<void()> event) {
@@ -462,7 +430,11 @@ void LogCore::ForgetFrozen() {
 bool LogCore::IsFrozen(StepWriter& writer, const OpenObject& object) {
   uint32_t anchors = writer.AnchorCount(object.id);
   MutexLock lock(frozen_mutex_);
-  if (!frozen_) frozen_ = CollectAnchored({frame_->steps(), frame_->redo()});
+  if (!frozen_) {
+    auto collected = CollectAnchored({frame_->steps(), frame_->redo()});
+    if (!collected.ok()) return true;  // in doubt it must not change
+    frozen_ = std::move(*collected);
+  }
   if (auto found = frozen_->find(object.id); found != frozen_->end()) anchors += found->second;
   return anchors > 0 && object.stat.nlink <= anchors;
 }

@@ -1,20 +1,49 @@
 // What the store could not hold, has lost or cannot reach now is never taken for nothing: the operation is refused, or the rollback is.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdarg>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
 
+namespace {
+// FS_IOC_GETFSUUID came with Linux 6.9.
+bool kernel_tells_no_uuid = false;
+}  // namespace
+
+extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list args;
+  va_start(args, request);
+  void* argument = va_arg(args, void*);
+  va_end(args);
+  const bool asks_uuid = ((request >> 8) & 0xff) == 0x15 && (request & 0xff) == 0;
+  if (kernel_tells_no_uuid && asks_uuid) {
+    errno = ENOTTY;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_ioctl, fd, request, argument));
+}
+
 namespace sandglass::undo {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class UndoDistrust : public UndoTest {
@@ -86,6 +115,137 @@ TEST_F(UndoManyXattrs, AStepCannotGiveAFileMoreThanItsRollbackCouldRecord) {
   ExpectTree(before);
   RedoSteps();
   EXPECT_GT(::getxattr(workspace().Path("a").c_str(), Name(given - 1).c_str(), nullptr, 0), 0);
+}
+
+// --- What the store has lost does not hide an edit.
+
+class UndoLostTable : public UndoDistrust {
+ protected:
+  std::string Table() const { return workspace().store() + "/objects"; }
+  // Two steps, of which the older one changed `a`.
+  void MakeSteps() {
+    workspace().WriteFile("a", "old");
+    workspace().MakeDir("d");
+    Start();
+    InStep([&] { EXPECT_OK(ops().Overwrite("a", "by the step")); });
+    InStep([&] { EXPECT_OK(ops().WriteNew("d/other", "x")); });
+    CloseLog();
+  }
+  // The entry of the only file with the size of `a`.
+  void FlipSignatureOfA() {
+    std::ifstream in(Table(), std::ios::binary);
+    const std::string all((std::istreambuf_iterator<char>(in)), {});
+    for (size_t at = 0; at + 64 <= all.size(); at += 64) {
+      uint32_t kind = 0;
+      uint64_t size = 0;
+      std::memcpy(&kind, &all[at + 4], sizeof(kind));
+      std::memcpy(&size, &all[at + 24], sizeof(size));
+      if (kind == 1 && size == Content("a").size()) FlipByte(Table(), at + 40);
+    }
+  }
+  void ExpectTheEditIsSeen() {
+    workspace().WriteFile("a", "by a person!!");
+    OpenLog();
+    EXPECT_THAT(log().recovery().rewind.warnings, Not(IsEmpty()));
+    EXPECT_CODE(log().Rollback(2), Code::kConflict);
+    EXPECT_EQ(Content("a"), "by a person!!");
+  }
+  void ExpectUneditedIsUndone() {
+    OpenLog();
+    RollBack(2);
+    EXPECT_EQ(Content("a"), "old");
+    EXPECT_FALSE(workspace().Exists("d/other"));
+    OpenLog();
+    EXPECT_THAT(log().recovery().rewind.warnings, IsEmpty()) << "it is told once";
+  }
+};
+
+TEST_F(UndoLostTable, AFlippedSignatureDoesNotHideAnEdit) {
+  MakeSteps();
+  FlipSignatureOfA();
+  ExpectTheEditIsSeen();
+}
+TEST_F(UndoLostTable, AMissingTableDoesNotHideAnEdit) {
+  MakeSteps();
+  ASSERT_EQ(::unlink(Table().c_str()), 0);
+  ExpectTheEditIsSeen();
+}
+TEST_F(UndoLostTable, ATableThatWasCutOffDoesNotHideAnEdit) {
+  MakeSteps();
+  ASSERT_EQ(::truncate(Table().c_str(), 64), 0);
+  ExpectTheEditIsSeen();
+}
+TEST_F(UndoLostTable, WhatNobodyEditedCanBeUndoneWithoutTheTable) {
+  MakeSteps();
+  ASSERT_EQ(::unlink(Table().c_str()), 0);
+  ExpectUneditedIsUndone();
+}
+TEST_F(UndoLostTable, WhatNobodyEditedCanBeUndoneInSpiteOfAFlippedSignature) {
+  MakeSteps();
+  FlipSignatureOfA();
+  ExpectUneditedIsUndone();
+}
+
+TEST_F(UndoLostTable, AHugeTableTakesNoMemoryAndIsMadeAnew) {
+  MakeSteps();
+  if (::truncate(Table().c_str(), off_t{100} << 30) != 0)
+    GTEST_SKIP() << "no file is so large here";
+  RunForked([&] {
+    const rlimit limit{3ull << 30, 3ull << 30};
+    // The sanitizers reserve more than that from the start.
+    if (::setrlimit(RLIMIT_DATA, &limit) != 0) return;
+    ASSERT_OK(UndoLog::Open(paths(), options_));
+  });
+  EXPECT_LT(FileSize(Table()), 1u << 20);
+  ExpectUneditedIsUndone();
+}
+
+class UndoLostBarriers : public UndoDistrust {
+ protected:
+  std::string File() const { return workspace().store() + "/barriers"; }
+  // A person's edit between two steps that both overwrite it.
+  void MakeBarrier() {
+    workspace().WriteFile("a", "old");
+    Start();
+    InStep([&] { EXPECT_OK(ops().Overwrite("a", "step one")); });
+    workspace().WriteFile("a", "by a person!!");
+    InStep([&] { EXPECT_OK(ops().Overwrite("a", "step two two")); });
+    ASSERT_THAT(Barriers(), SizeIs(1));
+    CloseLog();
+  }
+};
+
+TEST_F(UndoLostBarriers, NoFlippedByteHidesAnEdit) {
+  MakeBarrier();
+  const uint64_t size = FileSize(File());
+  for (uint64_t at = 0; at < size; ++at) {
+    SCOPED_TRACE(at);
+    FlipByte(File(), at);
+    OpenLog();
+    EXPECT_THAT(log().recovery().rewind.warnings, SizeIs(1));
+    RollBack();
+    EXPECT_EQ(Content("a"), "by a person!!");
+    EXPECT_CODE(log().Rollback(1), Code::kConflict);
+    RedoSteps();
+    CloseLog();
+    // As it was, for the next byte: the barrier is unknown now, and still there.
+    ASSERT_EQ(::unlink(File().c_str()), 0);
+    std::ofstream(File()) << R"([{"after_step_id":1,"time_ns":2,"redo_depth":0,"paths":["a"]}])";
+    OpenLog();
+    ASSERT_THAT(Barriers(), SizeIs(1));
+    ASSERT_OK(log().NoteExternalModification(std::vector<std::string>{"nothing"}));
+    CloseLog();
+    if (FileSize(File()) <= at + 1) break;
+  }
+}
+
+TEST_F(UndoLostBarriers, AnOlderFileWithoutChecksumIsRead) {
+  MakeBarrier();
+  std::ofstream(File()) << R"([{"after_step_id":1,"time_ns":2,"redo_depth":0,"paths":["a"]}])";
+  OpenLog();
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_EQ(Barriers()[0].after, StepId{1});
+  EXPECT_THAT(log().recovery().rewind.warnings, IsEmpty());
 }
 
 }  // namespace

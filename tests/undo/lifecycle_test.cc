@@ -327,7 +327,7 @@ TEST_F(UndoLifecycle, WhatWasKeptForARemovalThatFailedCountsNowhere) {
   const Fd folder = Must(test::OpenDirectory(StepFolder(workspace(), step)));
   EXPECT_EQ(Must(ReadJournalSummary(folder.get(), "journal")).close.shared_anchors, 0u);
   const Fd steps = Must(test::OpenDirectory(InStore("steps")));
-  EXPECT_TRUE(CollectAnchored({steps.get()}).empty());
+  EXPECT_TRUE(CollectAnchored({steps.get()})->empty());
 }
 
 TEST_F(UndoLifecycle, ACopyThatDidNotFitIsNotCounted) {
