@@ -70,6 +70,11 @@ void AddTexts(Seeds& seeds) {
   seeds.Add("note_sealed", StoreInput::kSealedFrames, std::string_view("\3\0abc\1\0", 7));
   const std::string project = undo::WriteStoreOwner({.root = kFile, .path = "/home/a/project"});
   seeds.Add("project", StoreInput::kProject, project);
+  seeds.Add("project_salted", StoreInput::kProject,
+            undo::WriteStoreOwner({.root = kFile,
+                                   .path = "/home/a/project",
+                                   .salt = 3,
+                                   .file_system = {.uuid = 3, .fsid = 4}}));
   seeds.Add("project_bytes", StoreInput::kProject,
             undo::WriteStoreOwner({.root = kFile, .path = "/home/\xff"}));
   seeds.Add("project_cut", StoreInput::kProject, project.substr(0, 30));

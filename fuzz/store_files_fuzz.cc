@@ -40,6 +40,8 @@ void CheckProject(std::string_view text) {
   if (!owner.ok()) return ExpectCode(owner.error(), Code::kCorrupt);
   const auto again = undo::ParseStoreOwner(undo::WriteStoreOwner(*owner));
   CHECK(again.ok() && again->root == owner->root && again->path == owner->path);
+  CHECK(again->salt == owner->salt && again->file_system.fsid == owner->file_system.fsid &&
+        again->file_system.uuid == owner->file_system.uuid);
 }
 
 void CheckBarriers(std::string_view text) {

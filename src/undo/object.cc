@@ -58,21 +58,6 @@ Result<FileStat> StatWith(int dir_fd, const char* name, int flags) {
   return Error::FromErrno(errno, fmt::format("stat {}", name));
 }
 
-// What tells this file system from others, also after a remount: its UUID, or the kernel's id where it has none.
-uint64_t FileSystemSalt(int root_fd) {
-  Fd readable(::openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  FsUuid uuid{};
-  if (readable.valid() && ::ioctl(readable.get(), kGetFsUuid, &uuid) == 0 && uuid.len > 0) {
-    return HashBytes64({uuid.uuid, uuid.len});
-  }
-  struct statfs info{};
-  if (::fstatfs(root_fd, &info) != 0) return 0;
-  uint64_t id = 0;
-  static_assert(sizeof(info.f_fsid) == sizeof(id));
-  std::memcpy(&id, &info.f_fsid, sizeof(id));
-  return id;
-}
-
 // Reading a FIFO or device could block or have effects, so only regular files are opened for real.
 Fd OpenReadable(int dir_fd, const char* name, int extra) {
   const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | extra;
@@ -90,9 +75,22 @@ std::optional<FileStat> LookAt(int dir_fd, const char* name) { return LookWith(d
 
 ProcPath::ProcPath(int fd) { std::snprintf(text_, sizeof(text_), "/proc/self/fd/%d", fd); }
 
-Result<Identifier> Identifier::Probe(int root_fd) {
+FileSystemId FileSystemIdOf(int root_fd) {
+  FileSystemId id;
+  Fd readable(::openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  FsUuid uuid{};
+  if (readable.valid() && ::ioctl(readable.get(), kGetFsUuid, &uuid) == 0 && uuid.len > 0)
+    id.uuid = HashBytes64({uuid.uuid, uuid.len});
+  struct statfs info{};
+  if (::fstatfs(root_fd, &info) != 0) return id;
+  static_assert(sizeof(info.f_fsid) == sizeof(id.fsid));
+  std::memcpy(&id.fsid, &info.f_fsid, sizeof(id.fsid));
+  return id;
+}
+
+Result<Identifier> Identifier::Probe(int root_fd, uint64_t salt) {
   Identifier identifier;
-  identifier.salt_ = FileSystemSalt(root_fd);
+  identifier.salt_ = salt;
   identifier.has_handles_ = true;
   auto id = identifier.OfFd(root_fd);
   if (id.ok()) return identifier;

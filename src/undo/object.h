@@ -59,17 +59,30 @@ class ProcPath {
   char text_[32];
 };
 
+// What tells a file system from others, also after a remount. Kernels tell the UUID from 6.9 on.
+struct FileSystemId {
+  std::optional<uint64_t> uuid;  // its hash
+  uint64_t fsid = 0;             // what statfs tells
+
+  // Seen by another kernel maybe, which told less.
+  bool IsSame(const FileSystemId& other) const {
+    return uuid && other.uuid ? *uuid == *other.uuid : fsid == other.fsid;
+  }
+};
+FileSystemId FileSystemIdOf(int root_fd);
+
 // Computes identities. Without file handles (overlayfs) it falls back to inode numbers, which are only good enough while
 // nothing is anchored: see StoreAbilities::handles.
 class Identifier {
  public:
   Identifier() = default;
-  // Probes the file system that `root_fd` is on.
-  static Result<Identifier> Probe(int root_fd);
+  // Probes the file system that `root_fd` is on. `salt` sets its identities apart from those of others.
+  static Result<Identifier> Probe(int root_fd, uint64_t salt);
 
   Result<ObjectId> OfFd(int fd) const;
   Result<ObjectId> OfName(int dir_fd, const char* name) const;
   bool has_handles() const { return has_handles_; }
+  uint64_t salt() const { return salt_; }
 
  private:
   Result<ObjectId> Compute(int dir_fd, const char* name, int flags) const;

@@ -18,6 +18,7 @@
 
 #include "base/io.h"
 #include "undo/encryption.h"
+#include "undo/state_files.h"
 
 namespace sandglass::undo {
 namespace {
@@ -202,6 +203,22 @@ bool NameExists(int dir_fd, const char* name) {
   return ::faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+Result<Identifier> IdentifierFor(int root_fd, const FileSystemId& file_system,
+                                 const StoreOwner* owner) {
+  const uint64_t usual = file_system.uuid.value_or(file_system.fsid);
+  std::vector<uint64_t> salts;
+  if (owner != nullptr && !owner->salt)
+    salts = {usual, file_system.fsid};
+  else if (owner != nullptr && owner->file_system.IsSame(file_system))
+    salts = {*owner->salt};
+  for (const uint64_t salt : salts) {
+    TRY_ASSIGN(const Identifier identifier, Identifier::Probe(root_fd, salt));
+    TRY_ASSIGN(const ObjectId root, identifier.OfFd(root_fd));
+    if (root == owner->root) return identifier;
+  }
+  return Identifier::Probe(root_fd, usual);
+}
+
 Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess access) {
   auto place = std::make_unique<Place>();
   place->project_path = paths.project;
@@ -221,7 +238,11 @@ Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess acc
     TRY_ASSIGN(place->fresh_store, MakeFolders(place->store_path, "the undo store"));
   }
   TRY_ASSIGN(place->store, OpenFolder(place->store_path));
-  TRY_ASSIGN(place->identifier, Identifier::Probe(place->root.get()));
+  place->file_system = FileSystemIdOf(place->root.get());
+  const auto signature = ReadFileAt(place->store.get(), "project", kMaxStateFile);
+  const auto owner = signature.ok() ? ParseStoreOwner(*signature) : signature.error();
+  TRY_ASSIGN(place->identifier,
+             IdentifierFor(place->root.get(), place->file_system, owner.ok() ? &*owner : nullptr));
   TRY_ASSIGN(place->root_id, place->identifier.OfFd(place->root.get()));
   TRY_ASSIGN(FileStat root, StatFd(place->root.get()));
   place->root_mount = root.mount;

@@ -45,6 +45,7 @@ struct Place {
   FreshFolder fresh_store;  // kept once the store is one
   Fd root;                  // of the project, O_RDONLY
   Fd store;                 // of the store
+  FileSystemId file_system;
   Identifier identifier;
   ObjectId root_id;
   uint64_t root_mount = 0;
@@ -56,10 +57,16 @@ struct Place {
 
 enum class StoreAccess : uint8_t { kReadOnly, kReadWrite };
 
-// Opens both folders, creating the store's if need be. Neither looks at what the store holds nor changes it.
+// Opens both folders, creating the store's if need be. Of what the store holds it only asks for whom, and changes nothing.
 Result<std::unique_ptr<Place>> OpenPlace(const UndoPaths& paths, StoreAccess access);
 // Finds out what can be done here, with two files that come and go in the store: only of a store that is ours.
 Status ProbeStore(Place& place);
+
+struct StoreOwner;
+// The identities of a folder's file system: those that `owner` has, if it is this folder, else new ones. The kernel may tell more about a
+// file system today, or less, than when the store was signed.
+Result<Identifier> IdentifierFor(int root_fd, const FileSystemId& file_system,
+                                 const StoreOwner* owner);
 
 // The folder for everything that Sandglass keeps of its user. kInvalid: SANDGLASS_HOME is no absolute path. kNotFound: the user has no
 // home folder.

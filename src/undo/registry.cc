@@ -195,15 +195,16 @@ std::optional<RegisteredProject> FindFormerPlace(const std::string& registry,
   const auto entries = OpenRegistry(registry);
   const Fd root(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!entries.ok() || !root.valid()) return std::nullopt;
-  const auto identifier = Identifier::Probe(root.get());
-  const auto id = identifier.ok() ? identifier->OfFd(root.get()) : Result<ObjectId>(kNoObject);
-  if (!id.ok() || *id == kNoObject) return std::nullopt;
+  const FileSystemId file_system = FileSystemIdOf(root.get());
   for (const std::string& name : ListNamesIfReadable(entries->get())) {
     if (!IsEntryName(name)) continue;
     auto entry = ReadEntry(entries->get(), name);
     if (!entry.ok()) continue;
     const auto owner = ReadStoreOwner(entry->store);
-    if (owner.ok() && owner->root == *id) return std::move(*entry);
+    if (!owner.ok()) continue;
+    const auto identifier = IdentifierFor(root.get(), file_system, &*owner);
+    const auto id = identifier.ok() ? identifier->OfFd(root.get()) : identifier.error();
+    if (id.ok() && owner->root == *id) return std::move(*entry);
   }
   return std::nullopt;
 }

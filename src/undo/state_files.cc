@@ -11,6 +11,7 @@ namespace sandglass::undo {
 namespace {
 
 constexpr size_t kHexIdChars = 32;
+constexpr size_t kHexWordChars = 16;
 
 template <class Int>
 std::optional<Int> ParseInt(std::string_view text, int base = 10) {
@@ -89,11 +90,29 @@ Result<StoreOwner> ParseStoreOwner(std::string_view text) {
   if (const Json* path = json->Find("path")) {
     if (auto bytes = BytesFromJson(*path); bytes.ok()) owner.path = std::move(*bytes);
   }
+  const auto hex = [&](const char* key) -> std::optional<uint64_t> {
+    const auto text = json->GetString(key);
+    return text.ok() && text->size() == kHexWordChars ? ParseInt<uint64_t>(*text, 16)
+                                                      : std::nullopt;
+  };
+  owner.salt = hex("salt");
+  const auto fsid = hex("fsid");
+  if (!fsid) owner.salt.reset();
+  if (owner.salt) owner.file_system = {.uuid = hex("uuid"), .fsid = *fsid};
   return owner;
 }
 
 std::string WriteStoreOwner(const StoreOwner& owner) {
-  return WriteJson(Json::Object({{"root", HexId(owner.root)}, {"path", BytesToJson(owner.path)}}));
+  Json json = Json::Object({{"root", HexId(owner.root)}, {"path", BytesToJson(owner.path)}});
+  const auto set = [&](const char* key, uint64_t value) {
+    json.Set(key, fmt::format("{:016x}", value));
+  };
+  if (owner.salt) {
+    set("salt", *owner.salt);
+    set("fsid", owner.file_system.fsid);
+    if (owner.file_system.uuid) set("uuid", *owner.file_system.uuid);
+  }
+  return WriteJson(json);
 }
 
 Result<std::vector<Barrier>> ParseBarriers(std::string_view text) {

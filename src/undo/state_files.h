@@ -31,6 +31,9 @@ std::string WriteVersion(uint32_t version);
 struct StoreOwner {
   ObjectId root;     // the folder's identity
   std::string path;  // where it was; "?": not told
+  // Which identities the store has, and on which file system; older stores do not tell.
+  std::optional<uint64_t> salt;
+  FileSystemId file_system;
 };
 // kCorrupt: it names nobody.
 Result<StoreOwner> ParseStoreOwner(std::string_view text);

@@ -82,7 +82,10 @@ Status Sign(const Place& place, int lock_fd) {
   if (::ftruncate(lock_fd, 0) == 0) (void)PWriteFully(lock_fd, AsBytes(pid), 0);
   TRY(WriteIfOther(store, "version", WriteVersion(kFormatVersion)));
   return WriteIfOther(store, "project",
-                      WriteStoreOwner({.root = place.root_id, .path = place.project_path}));
+                      WriteStoreOwner({.root = place.root_id,
+                                       .path = place.project_path,
+                                       .salt = place.identifier.salt(),
+                                       .file_system = place.file_system}));
 }
 
 bool IsShortage(const Error& error) {

@@ -248,5 +248,38 @@ TEST_F(UndoLostBarriers, AnOlderFileWithoutChecksumIsRead) {
   EXPECT_THAT(log().recovery().rewind.warnings, IsEmpty());
 }
 
+// --- Another kernel is not another file system.
+
+class UndoOtherKernel : public UndoDistrust {
+ protected:
+  void TearDown() override { kernel_tells_no_uuid = false; }
+  void ExpectRecoveredAfterAChange(bool from_old_to_new) {
+    workspace().WriteFile("a", "old");
+    test::AgeTree(workspace().project());
+    kernel_tells_no_uuid = from_old_to_new;
+    RunUntilDeath([&] {
+      OpenLog();
+      ASSERT_OK(log().OpenStep({}));
+      ASSERT_OK(ops().Overwrite("a", "half"));
+      DieNow();
+    });
+    kernel_tells_no_uuid = !from_old_to_new;
+    OpenLog();
+    EXPECT_EQ(Content("a"), "old");
+    InStep([&] { EXPECT_OK(ops().Overwrite("a", "new")); });
+    kernel_tells_no_uuid = from_old_to_new;
+    OpenLog();
+    RollBack();
+    EXPECT_EQ(Content("a"), "old");
+  }
+};
+
+TEST_F(UndoOtherKernel, AStoreOfAnOlderKernelIsRecoveredByANewerOne) {
+  ExpectRecoveredAfterAChange(true);
+}
+TEST_F(UndoOtherKernel, AStoreOfANewerKernelIsRecoveredByAnOlderOne) {
+  ExpectRecoveredAfterAChange(false);
+}
+
 }  // namespace
 }  // namespace sandglass::undo
