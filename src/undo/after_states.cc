@@ -24,6 +24,7 @@ Status LogCore::NoteAfterStates(StepWriter& writer, const StepView& view) {
     latest = std::max(latest, stat->ctime_ns);
     TRY(writer.NoteAfter(expected.object, *stat));
   }
+  TRY(looker.failure());  // without its after-state an object could be edited unnoticed
   TRY(NoteAnchored(writer, view));
   TRY(NoteLostNames(writer, latest));
   WaitForNextTick(latest);
@@ -73,7 +74,9 @@ Status LogCore::NoteLostNames(StepWriter& writer, int64_t& latest_ctime_ns) {
   for (const auto& [object, then] : writer.LostNames()) {
     const auto path = links.Find(object);
     if (!path && links.complete()) continue;  // it has lost them all
-    const auto now = path ? Looker(*place_).Stat(*path) : std::nullopt;
+    Looker looker(*place_);
+    const auto now = path ? looker.Stat(*path) : std::nullopt;
+    TRY(looker.failure());
     const FileStat& stat = now ? *now : then;
     latest_ctime_ns = std::max(latest_ctime_ns, stat.ctime_ns);
     TRY(writer.NoteAfter(object, stat));

@@ -227,6 +227,7 @@ class LogCore {
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
   Result<RewindReport> Travel(Journey journey) REQUIRES(lifecycle_);
   Status SetOut(const Journey& journey) REQUIRES(lifecycle_);
+  Status Arrive() REQUIRES(lifecycle_);
   Status LookAhead(size_t target) REQUIRES(lifecycle_);
   Status TurnBack(size_t start) REQUIRES(lifecycle_);
   Way WayTo(size_t target) const REQUIRES(lifecycle_) {
@@ -260,8 +261,8 @@ class LogCore {
     const StepView& view;
     const LaterSteps* later = nullptr;  // of a plan: what would be crossed before
   };
-  std::vector<Conflict> Conflicts(const Crossing& crossing, StepFiles& files,
-                                  const std::vector<Barrier>& barriers, AnchorCheck check)
+  Result<std::vector<Conflict>> Conflicts(const Crossing& crossing, StepFiles& files,
+                                          const std::vector<Barrier>& barriers, AnchorCheck check)
       REQUIRES(lifecycle_);
   static Error RefusalOf(Way way, std::string_view what, const std::vector<Conflict>& conflicts);
   static Error NotRecordedInFull(const StepRow& row, std::string_view why);
@@ -346,6 +347,7 @@ class LogCore {
   std::vector<StepRow> redo_ GUARDED_BY(lifecycle_);
   std::vector<Barrier> barriers_ GUARDED_BY(lifecycle_);
   bool barriers_unsaved_ GUARDED_BY(lifecycle_) = false;
+  bool on_the_way_ GUARDED_BY(lifecycle_) = false;  // wal/target could not be removed
   struct Leftover {
     int parent_fd;
     std::string folder;

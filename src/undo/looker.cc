@@ -7,6 +7,32 @@
 
 namespace sandglass::undo {
 
+namespace {
+
+// What the kernel says of a path that leads to nothing of the project, or to something closed.
+bool SaysAbsent(int sys_errno) {
+  switch (sys_errno) {
+    case 0:  // refused before the kernel was asked
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case EXDEV:
+    case ENAMETOOLONG:
+    case EACCES:
+    case EPERM:
+    case EOPNOTSUPP:  // of another file system
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Looker::NoteFailure(const Error& error) {
+  if (failure_.ok() && !SaysAbsent(error.sys_errno())) failure_ = error;
+}
+
 std::optional<Looker::Spot> Looker::Approach(const std::string& path) {
   denied_ = false;
   if (path.empty()) return Spot{place_.root.get(), "."};
@@ -14,8 +40,9 @@ std::optional<Looker::Spot> Looker::Approach(const std::string& path) {
   if (!folder_.valid() || dir != folder_path_) {
     auto fd = OpenDirBeneath(place_.root.get(), dir);
     folder_path_ = std::string(dir);
-    folder_ = fd.ok() ? std::move(*fd) : Fd();
     folder_denied_ = !fd.ok() && fd.error().code() == Code::kDenied;
+    if (!fd.ok()) NoteFailure(fd.error());
+    folder_ = fd.ok() ? std::move(*fd) : Fd();
   }
   denied_ = folder_denied_;
   if (!folder_.valid()) return std::nullopt;
@@ -26,6 +53,7 @@ std::optional<FileStat> Looker::StatSpot(const std::optional<Spot>& spot) {
   if (!spot) return std::nullopt;
   auto stat = LookAt(spot->dir, spot->name.c_str());
   denied_ = !stat && errno == EACCES;
+  if (!stat && !SaysAbsent(errno)) NoteFailure(Error::FromErrno(errno, "look at " + spot->name));
   return stat;
 }
 
@@ -36,7 +64,10 @@ std::optional<Found> Looker::At(const std::string& path) {
   const auto stat = StatSpot(spot);
   if (!stat) return std::nullopt;
   auto id = place_.identifier.OfName(spot->dir, spot->name.c_str());
-  if (!id.ok()) return std::nullopt;
+  if (!id.ok()) {
+    NoteFailure(id.error());
+    return std::nullopt;
+  }
   return Found{*id, *stat};
 }
 

@@ -29,6 +29,8 @@ class Looker {
   }
   // The last look failed for lack of permission, not of an object.
   bool denied() const { return denied_; }
+  // The first look so far that failed for any other reason than that nothing is there: "absent" was no answer then.
+  const Status& failure() const { return failure_; }
 
  private:
   // The folder and the name to look at; nullopt: there is no such folder.
@@ -38,12 +40,14 @@ class Looker {
   };
   std::optional<Spot> Approach(const std::string& path);
   std::optional<FileStat> StatSpot(const std::optional<Spot>& spot);
+  void NoteFailure(const Error& error);
 
   const Place& place_;
   std::string folder_path_;
   Fd folder_;
   bool folder_denied_ = false;
   bool denied_ = false;
+  Status failure_;
 };
 
 }  // namespace sandglass::undo

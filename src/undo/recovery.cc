@@ -189,8 +189,8 @@ Status LogCore::RecoverStep() {
     recovery_.rewind.warnings.push_back(fmt::format(
         "{} records of the interrupted step's journal were damaged", view.journal().damaged()));
   }
-  for (Conflict& damage : FindDamage(view, *source->files, StepEnd::kInterrupted))
-    recovery_.rewind.conflicts.push_back(std::move(damage));
+  TRY_ASSIGN(auto damaged, FindDamage(view, *source->files, StepEnd::kInterrupted));
+  for (Conflict& damage : damaged) recovery_.rewind.conflicts.push_back(std::move(damage));
   source->signatures = Signatures::kOutdated;
   StepRow reversal;
   TRY(RunRewind(*source, Force::kYes, &keep, recovery_.rewind, reversal));
@@ -252,12 +252,13 @@ Status LogCore::AdoptLateShadows() {
 // Which objects a person changed after the crash. Worked out once and written down before anything is touched: a recovery that is killed
 // and run again could not tell its own time stamps from a person's any more.
 Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) {
-  if (auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30); written.ok())
-    return ParseKeepList(*written);
+  auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30);
+  if (written.ok()) return ParseKeepList(*written);
+  if (written.error().code() != Code::kNotFound) return written.error();
   std::unordered_set<ObjectId> keep;
-  for (const ObjectId& id :
-       FindLateChanges(*place_, view, view.journal().heartbeat_ns() + kHeartbeatSlackNs))
-    keep.insert(id);
+  TRY_ASSIGN(const auto late,
+             FindLateChanges(*place_, view, view.journal().heartbeat_ns() + kHeartbeatSlackNs));
+  keep.insert(late.begin(), late.end());
   TRY(ReplaceFileAt(frame_->wal(), kKeepFile, WriteKeepList(keep), file_sync()));
   return keep;
 }
@@ -267,8 +268,8 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
   TRY(NoticeEdits(view));
   TRY_ASSIGN(Fd dir, OpenSubdir(frame_->wal(), kInProgress));
   std::vector<Record> records;
-  for (const OutcomeRecord& outcome : JudgeOpenIntents(*place_, view))
-    records.emplace_back(outcome);
+  TRY_ASSIGN(const auto outcomes, JudgeOpenIntents(*place_, view));
+  for (const OutcomeRecord& outcome : outcomes) records.emplace_back(outcome);
   TRY(AppendToFinishedJournal(dir.get(), "journal", records));
   records.clear();
   {
@@ -279,6 +280,7 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
       if (!found || found->id != expected.object) continue;
       records.emplace_back(AfterRecord::Of(found->id, found->stat));
     }
+    TRY(looker.failure());
     CloseRecord close{
         .closed_ns = Now().ns,
         .protection = view.unprotected() ? Protection::kUnprotected : Protection::kFull,

@@ -266,7 +266,10 @@ Result<Wanted> Collect(const Place& place, const PastReader& past,
   for (const std::string& raw : paths) {
     TRY_ASSIGN(std::string path, About(raw, NormalizeRelPath(raw)));
     std::vector<std::string> all = past.ChangedBelow(path);
-    if (all.empty() && !Looker(place).Stat(path)) {
+    Looker looker(place);
+    const bool here = !all.empty() || looker.Stat(path);
+    TRY(looker.failure());
+    if (!here) {
       return Error(Code::kNotFound,
                    fmt::format("{} does not exist, and did not exist before that step", path));
     }
@@ -357,8 +360,8 @@ Status Apply(Restorer& restorer, const Wanted& wanted) {
 }
 
 // What other hands did to the paths, as one look tells.
-std::vector<Conflict> FindIntrusions(const Place& place, const ObjectsTable& objects,
-                                     const PastReader& past, const Wanted& wanted) {
+Result<std::vector<Conflict>> FindIntrusions(const Place& place, const ObjectsTable& objects,
+                                             const PastReader& past, const Wanted& wanted) {
   std::vector<Conflict> conflicts;
   Looker looker(place);
   for (const auto& [path, state] : wanted) {
@@ -374,6 +377,7 @@ std::vector<Conflict> FindIntrusions(const Place& place, const ObjectsTable& obj
     if (!LooksAsLeft(place, objects, path, *found))
       conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
   }
+  TRY(looker.failure());
   return conflicts;
 }
 
@@ -417,8 +421,8 @@ Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
   DropWhatIsSo(*place_, past, wanted);
   report.conflicts = lost;
   if (wanted.empty()) return RestorePlan{std::move(past), {}, std::move(lost), Fd()};
-  for (auto& conflicts :
-       {FindIntrusions(*place_, objects_, past, wanted), FindCrossed(barriers_, past, wanted)})
+  TRY_ASSIGN(const auto intrusions, FindIntrusions(*place_, objects_, past, wanted));
+  for (const auto& conflicts : {intrusions, FindCrossed(barriers_, past, wanted)})
     report.conflicts.insert(report.conflicts.end(), conflicts.begin(), conflicts.end());
   return RestorePlan{std::move(past), std::move(wanted), std::move(lost), Fd()};
 }

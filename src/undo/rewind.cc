@@ -349,6 +349,7 @@ Status Rewinder::NoteSignatures() {
         (StepChanged(found->id) || made_anew_.contains(found->id)))
       in_.objects.PutAttributes(found->id, AttributesAt(place_, path));
   }
+  TRY(looker.failure());
   return in_.objects.Flush();
 }
 

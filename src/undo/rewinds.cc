@@ -196,6 +196,7 @@ void LogCore::BestEffort(std::string_view what, const Status& status) {
 Status LogCore::EnsureSettled() {
   TRY(FinishAbort());
   if (NameExists(frame_->wal(), kRewind)) TRY(TakeBackReversal());
+  if (on_the_way_) TRY(Arrive());
   TRY(DropLeftovers());
   if (barriers_unsaved_) BestEffort("save barriers", SaveBarriers());
   return Ok();

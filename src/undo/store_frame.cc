@@ -93,13 +93,18 @@ bool IsShortage(const Error& error) {
   return why == EMFILE || why == ENFILE || why == ENOMEM;
 }
 
+// Such an error tells nothing about what a file says, or whether it is there.
+bool SaysNothing(const Error& error) { return IsShortage(error) || error.sys_errno() == EIO; }
+
 Result<StepRow> ReadRow(int folder_fd, const std::string& name) {
-  TRY_ASSIGN(Fd dir, OpenSubdir(folder_fd, name.c_str()));
-  auto summary = ReadJournalSummary(dir.get(), "journal");
+  auto dir = OpenSubdir(folder_fd, name.c_str());
+  if (!dir.ok() && dir.error().sys_errno() != EIO) return dir.error();
+  auto summary = dir.ok() ? ReadJournalSummary(dir->get(), "journal") : dir.error();
   if (summary.ok()) return StepRow{name, std::move(summary->header), summary->close, false};
   StepRow row{.folder = name, .damaged = true};
   if (IsShortage(summary.error())) return summary.error();
-  if (auto view = JournalView::Open(dir.get(), "journal"); view.ok()) {
+  const auto view = dir.ok() ? JournalView::Open(dir->get(), "journal") : dir.error();
+  if (view.ok()) {
     row.header = view->header();
   } else if (auto id = ParseStepId(name)) {
     row.header.id = *id;
@@ -137,7 +142,8 @@ StepInfo StepRow::Info() const {
 }
 
 Status CheckStore(const Place& place) {
-  if (!IsStore(place.store.get())) {
+  TRY_ASSIGN(const bool is_store, IsStore(place.store.get()));
+  if (!is_store) {
     return Error(Code::kInvalid,
                  fmt::format("{} is not an undo store: it holds other things; choose an empty "
                              "folder or one that is a store",
@@ -182,22 +188,24 @@ Status StoreFrame::EmptyTrash() {
   return Ok();
 }
 
-bool LooksLikeStore(int store_fd) {
+Result<bool> LooksLikeStore(int store_fd) {
   const auto known = [](const std::string& name) {
     return std::any_of(std::begin(kStoreNames), std::end(kStoreNames),
                        [&](const char* each) { return name == each; });
   };
-  const auto names = ListNames(store_fd);
-  return names.ok() && std::all_of(names->begin(), names->end(), known);
+  TRY_ASSIGN(const auto names, ListNames(store_fd));
+  return std::all_of(names.begin(), names.end(), known);
 }
 
-bool IsStore(int store_fd) {
-  if (LooksLikeStore(store_fd)) return true;
+Result<bool> IsStore(int store_fd) {
+  TRY_ASSIGN(const bool alone, LooksLikeStore(store_fd));
+  if (alone) return true;
   const auto version = ReadStoreVersion(store_fd);
+  if (!version.ok() && SaysNothing(version.error())) return version.error();
   if (!version.ok() || !*version) return false;
   const auto project = ReadFileAt(store_fd, "project", kMaxStateFile);
-  if (!project.ok()) return false;
-  return ParseStoreOwner(*project).ok();
+  if (!project.ok() && SaysNothing(project.error())) return project.error();
+  return project.ok() && ParseStoreOwner(*project).ok();
 }
 
 Result<std::vector<StepRow>> ListSteps(int folder_fd) {

@@ -78,9 +78,9 @@ inline constexpr const char* kStoreNames[] = {
     "steps",   "redo",        "trash",       "shadows",     "damaged",     "probe.a",
     "probe.b", "version.tmp", "project.tmp", "objects.tmp", "barriers.tmp"};
 // Empty, or with names of a store only.
-bool LooksLikeStore(int store_fd);
+Result<bool> LooksLikeStore(int store_fd);
 // The same, or other things lie beside a store whose version and project can be read: many a folder has a file `version`.
-bool IsStore(int store_fd);
+Result<bool> IsStore(int store_fd);
 
 // The format version of a store; nullopt: the store is empty.
 Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd);

@@ -59,18 +59,22 @@ bool LogCore::Touches(const Crossing& crossing, const std::string& path) const {
   NameTrail::End end{.path = path, .object = {}};
   if (crossing.later != nullptr) end = crossing.later->Follow(path);
   if (end.kind == NameTrail::End::Kind::kHere) {
-    const auto found = Looker(*place_).At(end.path);
+    Looker looker(*place_);
+    const auto found = looker.At(end.path);
+    if (!looker.failure().ok()) return true;  // in doubt it does
     if (!found || found->stat.IsDirectory()) return false;
     end.object = found->id;
   }
   return ChangedNow(crossing.view, objects_).contains(objects_.Current(end.object));
 }
 
-std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& files,
-                                         const std::vector<Barrier>& barriers, AnchorCheck check) {
+Result<std::vector<Conflict>> LogCore::Conflicts(const Crossing& crossing, StepFiles& files,
+                                                 const std::vector<Barrier>& barriers,
+                                                 AnchorCheck check) {
   const StepView& view = crossing.view;
-  std::vector<Conflict> conflicts =
-      FindEdits(*place_, objects_, view, files, shadows_, options_.symlinks, crossing.later);
+  TRY_ASSIGN(
+      std::vector<Conflict> conflicts,
+      FindEdits(*place_, objects_, view, files, shadows_, options_.symlinks, crossing.later));
   for (const Barrier& barrier : barriers) {
     if (!IsCrossed(barrier, crossing)) continue;
     if (barrier.paths.empty())
@@ -84,7 +88,8 @@ std::vector<Conflict> LogCore::Conflicts(const Crossing& crossing, StepFiles& fi
     }
   }
   MutexLock pin(pack_mutex_);
-  Append(FindDamage(view, files, StepEnd::kClosed, check, crossing.later), conflicts);
+  TRY_ASSIGN(auto damage, FindDamage(view, files, StepEnd::kClosed, check, crossing.later));
+  Append(std::move(damage), conflicts);
   return conflicts;
 }
 
@@ -209,7 +214,7 @@ Result<RewindReport> LogCore::Travel(Journey journey) {
       BestEffort("put barriers back", SetBarriers(barriers));
     }
   }
-  if (several) ::unlinkat(frame_->wal(), kTarget, 0);
+  if (several) NoteFailure("forget where this rewind was going", Arrive(), report);
   const bool by_force = journey.force == Force::kYes || !status.ok();
   NoteFailure("watch live writers on", RenewShadows(by_force ? Renewal::kAll : Renewal::kOurs),
               report);
@@ -220,6 +225,12 @@ Result<RewindReport> LogCore::Travel(Journey journey) {
 
 Status LogCore::SetOut(const Journey& journey) {
   return ReplaceFileAt(frame_->wal(), kTarget, WriteJourney(journey), file_sync());
+}
+
+// As long as the target stands there, the next open would go there again, over whatever steps there are by then.
+Status LogCore::Arrive() {
+  on_the_way_ = ::unlinkat(frame_->wal(), kTarget, 0) != 0 && errno != ENOENT;
+  return on_the_way_ ? Error::FromErrno(errno, "remove wal/target") : Ok();
 }
 
 // What is in the way of an older step is told before the newest is touched. What comes up later than this look makes the travel turn back.
@@ -286,8 +297,7 @@ Status LogCore::ResumeTravel() {
       recovery_.rewind.warnings.push_back("an interrupted undo was not completed: " +
                                           report.error().message());
   }
-  ::unlinkat(frame_->wal(), kTarget, 0);
-  return Ok();
+  return Arrive();
 }
 
 Status LogCore::DropBarriers(StepId after) {
@@ -344,7 +354,8 @@ Result<LogCore::Reversed> LogCore::Reverse(Way way, const StepRow& row, Force fo
   if (way == Way::kBack && view.unprotected() && force == Force::kNo)
     return NotRecordedInFull(row, view.unprotected_why());
   const Crossing crossing{way, row, RowsOf(way).size() - 1, view};
-  auto conflicts = Conflicts(crossing, *source->files, barriers_, AnchorCheck::kPresence);
+  TRY_ASSIGN(auto conflicts,
+             Conflicts(crossing, *source->files, barriers_, AnchorCheck::kPresence));
   const std::string step = fmt::format("step {}", row.header.id.value);
   if (!conflicts.empty() && force == Force::kNo) return RefusalOf(way, step, conflicts);
   Append(std::move(conflicts), report.conflicts);
@@ -355,8 +366,8 @@ Result<LogCore::Reversed> LogCore::Reverse(Way way, const StepRow& row, Force fo
   if (!done.ok() && done.error().code() == Code::kCorrupt && force == Force::kNo) {
     // It met one damaged anchor and turned back. Whoever asked wants to hear of all of them.
     MutexLock pin(pack_mutex_);
-    auto damage = FindDamage(view, *source->files, StepEnd::kClosed, AnchorCheck::kLooks);
-    if (!damage.empty()) return RefusalOf(way, step, damage);
+    const auto damage = FindDamage(view, *source->files, StepEnd::kClosed, AnchorCheck::kLooks);
+    if (damage.ok() && !damage->empty()) return RefusalOf(way, step, *damage);
   }
   TRY(done);
   return reversed;
@@ -419,7 +430,8 @@ Result<RewindReport> LogCore::Plan(Way way, size_t count, AnchorCheck check) {
                                   "not recorded in full: " + view.unprotected_why(),
                                   row.header.id});
     const Crossing crossing{way, row, left, view, &later};
-    Append(Conflicts(crossing, *source->files, barriers, check), report.conflicts);
+    TRY_ASSIGN(auto conflicts, Conflicts(crossing, *source->files, barriers, check));
+    Append(std::move(conflicts), report.conflicts);
     Append(view.InverseChanges(), report.changes);
     barriers = BarriersBeyond(crossing, std::move(barriers), OlderThan(way, left));
     later.Add(view);

@@ -343,7 +343,8 @@ void LogCore::SetLiveWriterSource(UndoLog::LiveWriterSource source) {
 Status LogCore::SettleOpenIntents(StepWriter& writer) {
   if (!writer.has_open_intents()) return Ok();
   TRY_ASSIGN(StepView view, StepView::Open(writer.files().dir()));
-  for (const OutcomeRecord& outcome : JudgeOpenIntents(*place_, view))
+  TRY_ASSIGN(const auto outcomes, JudgeOpenIntents(*place_, view));
+  for (const OutcomeRecord& outcome : outcomes)
     TRY(writer.Settle(outcome.seq, outcome.sys_errno, outcome.object));
   return Ok();
 }
@@ -485,7 +486,9 @@ Status UndoLog::Discard(const UndoPaths& paths) {
   // Looked at before anything is made in it: opening it for use leaves and removes files of its own.
   auto look = OpenPlace(paths, StoreAccess::kReadOnly);
   if (!look.ok() && look.error().code() != Code::kNotFound) return look.error();
-  if (look.ok() && !IsStore((*look)->store.get())) {
+  const auto is_store = look.ok() ? IsStore((*look)->store.get()) : Result<bool>(true);
+  if (!is_store.ok()) return is_store.error();
+  if (!*is_store) {
     return Error(Code::kInvalid,
                  fmt::format("{} is no undo store; nothing was deleted", (*look)->store_path));
   }

@@ -48,21 +48,29 @@ std::optional<Conflict> CompareState(const Place& place, const ObjectsTable& obj
   return Conflict{ConflictKind::kEdited, path, "has been changed since"};
 }
 
-std::optional<Conflict> CheckContent(const ContentRecord& r, StepFiles& files) {
-  const auto damaged = [&](std::string why) {
-    return Conflict{ConflictKind::kCorrupt, std::string(r.path), std::move(why)};
-  };
-  if (r.length == 0) return std::nullopt;
+using MaybeConflict = Result<std::optional<Conflict>>;
+
+// What was kept is not there, not what it was, or on a part of the disk that cannot be read: damage. Any other error says nothing about it.
+MaybeConflict DamageOr(const Error& error, std::string_view path, std::string why) {
+  const bool lost = error.code() == Code::kNotFound || error.sys_errno() == EIO;
+  if (!lost && !IsDamage(error)) return error;
+  return std::optional(Conflict{ConflictKind::kCorrupt, std::string(path), std::move(why)});
+}
+
+MaybeConflict CheckContent(const ContentRecord& r, StepFiles& files) {
+  if (r.length == 0) return std::optional<Conflict>();
   if (r.keeping == Keeping::kPack) {
     auto bytes = files.ReadPack(r.where, r.length);
-    if (!bytes.ok()) return damaged(bytes.error().message());
-    if (HashBytes64(*bytes) != r.checksum) return damaged("its kept bytes fail their checksum");
-    return std::nullopt;
+    if (bytes.ok() && HashBytes64(*bytes) != r.checksum)
+      bytes = Error(Code::kCorrupt, "its kept bytes fail their checksum");
+    if (bytes.ok()) return std::optional<Conflict>();
+    return DamageOr(bytes.error(), r.path, bytes.error().message());
   }
   const auto blob = files.OpenBlob({static_cast<uint32_t>(r.where)});
-  if (!blob.ok()) return damaged(kKeptMissing);
+  if (!blob.ok()) return DamageOr(blob.error(), r.path, kKeptMissing);
   const Status whole = CheckBlob(blob->get(), r);
-  return whole.ok() ? std::nullopt : std::optional(damaged(whole.error().message()));
+  if (whole.ok()) return std::optional<Conflict>();
+  return DamageOr(whole.error(), r.path, whole.error().message());
 }
 
 // The anchors that a step has, by listing their folders.
@@ -98,14 +106,14 @@ class Untouched {
   std::unordered_map<ObjectId, KeptLook> looks_;
 };
 
-std::optional<Conflict> CheckAnchor(const std::string& path, AnchorId anchor, ObjectId object,
-                                    const Untouched& untouched, StepFiles& files) {
+MaybeConflict CheckAnchor(const std::string& path, AnchorId anchor, ObjectId object,
+                          const Untouched& untouched, StepFiles& files) {
   auto anchors = files.Anchors();
   auto stat = anchors.ok() ? StatAt(*anchors, AnchorName(anchor).c_str())
                            : Result<FileStat>(anchors.error());
-  if (!stat.ok()) return Conflict{ConflictKind::kCorrupt, path, kKeptMissing};
-  if (untouched.StillLooksSo(object, *stat)) return std::nullopt;
-  return Conflict{ConflictKind::kCorrupt, path, kKeptChanged};
+  if (!stat.ok()) return DamageOr(stat.error(), path, kKeptMissing);
+  if (untouched.StillLooksSo(object, *stat)) return std::optional<Conflict>();
+  return std::optional(Conflict{ConflictKind::kCorrupt, path, kKeptChanged});
 }
 
 // An anchor of the step: what has been kept of which object that lost the name `path`.
@@ -174,6 +182,7 @@ class CopiedObjects {
     if (!stat || signature->Matches(*stat)) return std::nullopt;
     return EditedAsWell(*path, later);
   }
+  const Status& failure() const { return looker_.failure(); }
 
  private:
   const ObjectsTable& objects_;
@@ -284,9 +293,10 @@ bool LooksAsLeft(const Place& place, const ObjectsTable& objects, const std::str
   return !now || *now == *then;
 }
 
-std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
-                                const StepView& view, StepFiles& files, const Shadows& shadows,
-                                SymlinkPolicy symlinks, const LaterSteps* later) {
+Result<std::vector<Conflict>> FindEdits(const Place& place, const ObjectsTable& objects,
+                                        const StepView& view, StepFiles& files,
+                                        const Shadows& shadows, SymlinkPolicy symlinks,
+                                        const LaterSteps* later) {
   std::vector<Conflict> conflicts;
 #ifdef SANDGLASS_MUTANT_no_conflict_check
   return conflicts;
@@ -320,6 +330,7 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
     if (!conflict && found && expected.changed) conflict = running.Check(path, end.path, *found);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
+  TRY(looker.failure());
   if (!view.has_changed_objects()) return conflicts;
   CopiedObjects copied(place, objects, view);
   view.journal().ForEach<RemoveRecord, RenameRecord, ReplaceRecord>(
@@ -331,6 +342,7 @@ std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
         if (conflict && !Names(conflicts, conflict->path))
           conflicts.push_back(std::move(*conflict));
       });
+  TRY(copied.failure());
   return conflicts;
 }
 
@@ -367,20 +379,23 @@ std::optional<KeptLook> LookLeftAlone(const StepView& view, const MetaRecord& r)
   return KeptLook{r.meta.size, r.meta.mtime_ns};
 }
 
-std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end,
-                                 AnchorCheck check, const LaterSteps* later) {
+Result<std::vector<Conflict>> FindDamage(const StepView& view, StepFiles& files, StepEnd end,
+                                         AnchorCheck check, const LaterSteps* later) {
   std::vector<Conflict> conflicts;
-  const auto note = [&](std::optional<Conflict> conflict) {
-    if (conflict) conflicts.push_back(std::move(*conflict));
+  Status status;
+  const auto note = [&](MaybeConflict conflict) {
+    if (!conflict.ok() && status.ok()) status = conflict.error();
+    if (conflict.ok() && *conflict) conflicts.push_back(std::move(**conflict));
   };
   if (view.journal().damaged() > 0) {
-    note(Conflict{ConflictKind::kCorrupt, "",
-                  fmt::format("{} records of its journal are damaged", view.journal().damaged()),
-                  view.header().id});
+    conflicts.push_back(
+        {ConflictKind::kCorrupt, "",
+         fmt::format("{} records of its journal are damaged", view.journal().damaged()),
+         view.header().id});
   }
   if (end == StepEnd::kClosed && !view.journal().Close().ok())
-    note(Conflict{ConflictKind::kCorrupt, "", "the end of its journal is missing",
-                  view.header().id});
+    conflicts.push_back(
+        {ConflictKind::kCorrupt, "", "the end of its journal is missing", view.header().id});
   Untouched untouched(view);
   std::optional<PresentAnchors> present;
   if (check == AnchorCheck::kPresence) present.emplace(files.dir());
@@ -396,6 +411,7 @@ std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd
           note(CheckAnchor(anchor->path, anchor->slot, anchor->object, untouched, files));
         }
       });
+  TRY(status);
   return conflicts;
 }
 
@@ -411,7 +427,7 @@ bool HasHappened(IntentKind kind, ObjectId object, ObjectId now) {
   return false;
 }
 
-std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& view) {
+Result<std::vector<OutcomeRecord>> JudgeOpenIntents(const Place& place, const StepView& view) {
   std::vector<OutcomeRecord> outcomes;
   Looker looker(place);
   const auto has = [&](const NameAt& at) {
@@ -442,6 +458,7 @@ std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& 
       if (open(replace->seq)) judge(replace->seq, has(replace->at) == replace->fresh_object);
     }
   }
+  TRY(looker.failure());
   return outcomes;
 }
 
@@ -480,7 +497,8 @@ class FoldersBefore {
 
 }  // namespace
 
-std::vector<ObjectId> FindLateChanges(const Place& place, const StepView& view, int64_t cutoff_ns) {
+Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const StepView& view,
+                                              int64_t cutoff_ns) {
   const FoldersBefore folders(place, view);
   std::vector<ObjectId> late;
   Looker looker(place);
@@ -490,6 +508,7 @@ std::vector<ObjectId> FindLateChanges(const Place& place, const StepView& view, 
     const bool names = found->stat.IsDirectory() && folders.OnlyNamesChanged(path, *found);
     if (!names) late.push_back(found->id);
   }
+  TRY(looker.failure());
   return late;
 }
 

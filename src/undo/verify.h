@@ -47,19 +47,22 @@ bool LooksAsLeft(const Place& place, const ObjectsTable& objects, const std::str
 // What IsChanged() holds for, by today's identities: a rewind may have made some of it anew since.
 std::unordered_set<ObjectId> ChangedNow(const StepView& view, const ObjectsTable& objects);
 
+// None of these answers is given if something could not be looked at: not to see is not to see nothing. Errors: kIo and the like.
+
 // Where the project differs from what the step left behind, path by path: someone else's edits.
-std::vector<Conflict> FindEdits(const Place& place, const ObjectsTable& objects,
-                                const StepView& view, StepFiles& files, const Shadows& shadows,
-                                SymlinkPolicy symlinks, const LaterSteps* later = nullptr);
+Result<std::vector<Conflict>> FindEdits(const Place& place, const ObjectsTable& objects,
+                                        const StepView& view, StepFiles& files,
+                                        const Shadows& shadows, SymlinkPolicy symlinks,
+                                        const LaterSteps* later = nullptr);
 
 // What the step kept and can no longer give back: missing files, failed checksums.
 enum class StepEnd : uint8_t { kClosed, kInterrupted };
 // A rewind compares what an anchor looks like when it has brought it back, for it has to look then anyway, and turns back if it must.
 // Before that it is enough to know that all of them are there.
 enum class AnchorCheck : uint8_t { kPresence, kLooks };
-std::vector<Conflict> FindDamage(const StepView& view, StepFiles& files, StepEnd end,
-                                 AnchorCheck check = AnchorCheck::kLooks,
-                                 const LaterSteps* later = nullptr);
+Result<std::vector<Conflict>> FindDamage(const StepView& view, StepFiles& files, StepEnd end,
+                                         AnchorCheck check = AnchorCheck::kLooks,
+                                         const LaterSteps* later = nullptr);
 
 // What a step's journal says about the looks of an object that it only took a name from. As long as the step keeps it alive alone, nothing
 // but damage can change them.
@@ -82,9 +85,10 @@ enum class IntentKind : uint8_t { kCreate, kRemove, kRename };
 bool HasHappened(IntentKind kind, ObjectId object, ObjectId now);
 
 // Operations that were intended and never settled, settled by what is on disk.
-std::vector<OutcomeRecord> JudgeOpenIntents(const Place& place, const StepView& view);
+Result<std::vector<OutcomeRecord>> JudgeOpenIntents(const Place& place, const StepView& view);
 
 // Objects of an interrupted step that changed after `cutoff_ns`: a person's, to be kept.
-std::vector<ObjectId> FindLateChanges(const Place& place, const StepView& view, int64_t cutoff_ns);
+Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const StepView& view,
+                                              int64_t cutoff_ns);
 
 }  // namespace sandglass::undo

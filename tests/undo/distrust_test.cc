@@ -281,5 +281,136 @@ TEST_F(UndoOtherKernel, AStoreOfANewerKernelIsRecoveredByAnOlderOne) {
   ExpectRecoveredAfterAChange(false);
 }
 
+// --- What is out of reach is neither absent nor damaged.
+
+// Leaves exactly `free` descriptors.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int free) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit now = before_;
+    now.rlim_cur = 200;
+    ::setrlimit(RLIMIT_NOFILE, &now);
+    for (Fd fd; (fd = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC))).valid();)
+      taken_.push_back(std::move(fd));
+    for (; free > 0 && !taken_.empty(); --free) taken_.pop_back();
+  }
+  ~FewDescriptors() {
+    taken_.clear();
+    ::setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+  std::vector<Fd> taken_;
+};
+
+class UndoFewDescriptors : public UndoDistrust {
+ protected:
+  void SetUp() override {
+    UndoDistrust::SetUp();
+    options_.heartbeat = 0ms;
+  }
+  static void ExpectShortageIsTold(const Error& error) {
+    EXPECT_THAT(error.code(), Not(::testing::AnyOf(Code::kConflict, Code::kCorrupt, Code::kInvalid,
+                                                   Code::kNotFound)))
+        << error.ToString();
+  }
+};
+
+TEST_F(UndoFewDescriptors, ARollbackOrRedoWithoutThemTellsNoDamageAndWorksLater) {
+  workspace().MakeDir("d/sub");
+  workspace().WriteFile("d/a", "aaaa");
+  workspace().WriteFile("d/b", "bbbb");
+  workspace().WriteFile("d/sub/c", Noise(400000));
+  workspace().WriteFile("e/big", Noise(400000));
+  Start();
+  const TreeSnapshot before = Snapshot();
+  for (int free = 0; free < 22; ++free) {
+    SCOPED_TRACE(free);
+    InStep([&] {
+      EXPECT_OK(ops().Overwrite("d/a", "changed"));
+      EXPECT_OK(ops().Rename("d/a", "d/b"));
+      EXPECT_OK(ops().RemoveTree("d/sub"));
+      EXPECT_OK(ops().Chmod("d", 0700));
+      EXPECT_OK(ops().Overwrite("e/big", "short"));
+      EXPECT_OK(ops().WriteNew("d/new", "n"));
+    });
+    const TreeSnapshot after = Snapshot();
+    Result<RewindReport> done = Error(Code::kIo, "");
+    {
+      const FewDescriptors few(free);
+      done = log().Rollback(1);
+    }
+    if (!done.ok()) {
+      ExpectShortageIsTold(done.error());
+      RollBack();
+    }
+    ExpectTree(before);
+    {
+      const FewDescriptors few(free);
+      done = log().Redo(1);
+    }
+    if (!done.ok()) {
+      ExpectShortageIsTold(done.error());
+      RedoSteps();
+    }
+    ExpectTree(after);
+    RollBack();
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_F(UndoFewDescriptors, ARecoveryWithoutThemKeepsALateEditAndTellsNoDamage) {
+  for (int free = 0; free < 14; ++free) {
+    SCOPED_TRACE(free);
+    workspace().WriteFile("d/f", "old");
+    RunUntilDeath([&] {
+      OpenLog();
+      ASSERT_OK(log().OpenStep({}));
+      ASSERT_OK(ops().Overwrite("d/f", "half"));
+      DieNow();
+    });
+    ::usleep(400'000);
+    workspace().WriteFile("d/f", "a person's");
+    Result<std::unique_ptr<UndoLog>> opened = Error(Code::kIo, "");
+    {
+      const FewDescriptors few(free);
+      opened = UndoLog::Open(paths(), options_);
+    }
+    EXPECT_EQ(Content("d/f"), "a person's");
+    if (opened.ok()) continue;
+    ExpectShortageIsTold(opened.error());
+    EXPECT_OK(UndoLog::Open(paths(), options_));
+    EXPECT_EQ(Content("d/f"), "a person's");
+  }
+}
+
+TEST_F(UndoFewDescriptors, AStepThatClosesWithoutThemHidesNoEdit) {
+  workspace().WriteFile("d/a", "old");
+  workspace().WriteFile("e/b", "old");
+  Start();
+  for (int free = 0; free < 12; ++free) {
+    SCOPED_TRACE(free);
+    ASSERT_OK(log().OpenStep({}));
+    ASSERT_OK(ops().Overwrite("d/a", "by the step"));
+    ASSERT_OK(ops().Overwrite("e/b", "by the step"));
+    bool closed = false;
+    {
+      const FewDescriptors few(free);
+      closed = log().CloseStep().ok();
+    }
+    if (!closed) ASSERT_OK(log().CloseStep());
+    workspace().WriteFile("d/a", "by a person!!");
+    workspace().WriteFile("e/b", "by a person!!");
+    EXPECT_CODE(log().Rollback(1), Code::kConflict);
+    EXPECT_EQ(Content("d/a"), "by a person!!");
+    EXPECT_EQ(Content("e/b"), "by a person!!");
+    RollBack(1, Force::kYes);
+  }
+}
+
 }  // namespace
 }  // namespace sandglass::undo
