@@ -49,11 +49,13 @@ void LogCore::AdoptAttributes(const StepView& view) {
 Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
   if (!writer.shares_anchors()) return Ok();
   Status status;
+  std::unordered_map<ObjectId, FileStat> shared;
   const auto note = [&](ObjectId object, AnchorId anchor) -> Status {
     TRY_ASSIGN(int anchors, writer.files().Anchors());
     auto stat = StatAt(anchors, AnchorName(anchor).c_str());
-    if (stat.ok() && stat->nlink > 1) TRY(writer.NoteAfter(object, *stat));
-    return Ok();
+    if (!stat.ok() || stat->nlink < 2) return Ok();
+    shared.emplace(object, *stat);
+    return writer.NoteAfter(object, *stat);
   };
   view.journal().ForEach<RemoveRecord, RenameRecord>([&](const Record& record, size_t) {
     if (!status.ok()) return;
@@ -64,7 +66,23 @@ Status LogCore::NoteAnchored(StepWriter& writer, const StepView& view) {
       if (rename->target_kept == Kept::kAnchor) status = note(rename->target, rename->anchor);
     }
   });
-  return status;
+  TRY(status);
+  NoteRetained(writer, shared);
+  return Ok();
+}
+
+// Of several names that are all gone, each was one of several when it went: what nobody but steps has a name of is retained by them.
+void LogCore::NoteRetained(StepWriter& writer,
+                           const std::unordered_map<ObjectId, FileStat>& shared) {
+  const auto shares = [](const StepRow& row) { return row.close.shared_anchors > 0; };
+  const bool others = std::any_of(steps_.begin(), steps_.end(), shares) ||
+                      std::any_of(redo_.begin(), redo_.end(), shares);
+  uint64_t retained = 0;
+  for (const auto& [object, stat] : shared) {
+    const bool ours = stat.nlink <= writer.AnchorCount(object);
+    if (ours || (others && IsKeptAlone(writer, object, stat.nlink))) retained += stat.blocks * 512;
+  }
+  writer.SetSharedRetained(retained);
 }
 
 // The same without an anchor: only a walk finds the names that are left. In a part of the project that cannot be searched, it is taken to be

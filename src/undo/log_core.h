@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -70,7 +71,10 @@ class LogCore {
   // Has the open step, if there is one, renamed a folder?
   bool OpenStepCarries() const EXCLUDES(current_mutex_);
   // Are the only names that this object has left those that steps keep of it?
-  bool IsFrozen(StepWriter& writer, const OpenObject& object);
+  bool IsFrozen(StepWriter& writer, const OpenObject& object) {
+    return IsKeptAlone(writer, object.id, object.stat.nlink);
+  }
+  bool IsKeptAlone(StepWriter& writer, ObjectId object, uint32_t nlink);
   // Observers are called by FireEvents, when nothing is held.
   void QueueEvent(std::function<void()> event);
   void FireEvents();
@@ -155,6 +159,8 @@ class LogCore {
   Status RefillObjects() REQUIRES(lifecycle_);
   Status NoteAfterStates(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
   Status NoteAnchored(StepWriter& writer, const StepView& view) REQUIRES(lifecycle_);
+  void NoteRetained(StepWriter& writer, const std::unordered_map<ObjectId, FileStat>& shared)
+      REQUIRES(lifecycle_);
   // `latest_ctime_ns` moves along with what is noted.
   Status NoteLostNames(StepWriter& writer, int64_t& latest_ctime_ns) REQUIRES(lifecycle_);
   Status ShadowLiveWriters(std::span<const ObjectRef> live_writers) REQUIRES(lifecycle_);

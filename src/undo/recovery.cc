@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <unordered_map>
 
 #include "base/io.h"
 #include "undo/log_core.h"
@@ -24,13 +25,12 @@ void CountCosts(const StepView& view, int step_dir, CloseRecord& close) {
     if (content.keeping != Keeping::kClone && !view.IsDropped(content))
       close.copied_bytes += content.length;
   });
+  std::unordered_map<uint64_t, uint32_t> anchors;  // by inode
   ForEachAnchor(step_dir, [&](int folder, const char* name) {
     const auto stat = StatAt(folder, name);
     if (!stat.ok()) return;
-    if (stat->nlink == 1)
-      close.retained_bytes += stat->blocks * 512;
-    else
-      ++close.shared_anchors;
+    if (stat->nlink > 1) ++close.shared_anchors;
+    if (++anchors[stat->ino] == stat->nlink) close.retained_bytes += stat->blocks * 512;
   });
 }
 

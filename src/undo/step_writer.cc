@@ -283,7 +283,7 @@ Status StepWriter::Close(int64_t now_ns, const ChangeCounts& counts) {
                          .protection = unprotected_ ? Protection::kUnprotected : Protection::kFull,
                          .counts = counts,
                          .copied_bytes = copied_,
-                         .retained_bytes = retained_,
+                         .retained_bytes = retained_bytes(),
                          .shared_anchors = shared_anchors_}));
   TRY(journal_->Finish());
   closed_ = true;

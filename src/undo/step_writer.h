@@ -128,7 +128,9 @@ class StepWriter {
   bool has_open_intents() const { return settled_ < next_seq_; }
 
   uint64_t copied_bytes() const { return copied_; }
-  uint64_t retained_bytes() const { return retained_; }
+  uint64_t retained_bytes() const { return retained_ + shared_retained_; }
+  // What anchors of objects with several names retain; found out when the step closes, maybe more than once.
+  void SetSharedRetained(uint64_t bytes) { shared_retained_ = bytes; }
   bool shares_anchors() const { return shared_anchors_ > 0; }
   // How many records have been searched for edits by others.
   size_t noticed_records() const { return noticed_records_; }
@@ -214,7 +216,7 @@ class StepWriter {
   std::unique_ptr<JournalWriter> journal_;
   std::atomic<uint32_t> next_seq_{0}, settled_{0};
   std::atomic<uint64_t> copied_{0};
-  std::atomic<uint64_t> retained_{0};
+  std::atomic<uint64_t> retained_{0}, shared_retained_{0};
   std::atomic<uint32_t> shared_anchors_{0};
   size_t noticed_records_ = 0;
   std::atomic<bool> unprotected_{false};

@@ -428,16 +428,16 @@ void LogCore::ForgetFrozen() {
   frozen_.reset();
 }
 
-bool LogCore::IsFrozen(StepWriter& writer, const OpenObject& object) {
-  uint32_t anchors = writer.AnchorCount(object.id);
+bool LogCore::IsKeptAlone(StepWriter& writer, ObjectId object, uint32_t nlink) {
+  uint32_t anchors = writer.AnchorCount(object);
   MutexLock lock(frozen_mutex_);
   if (!frozen_) {
     auto collected = CollectAnchored({frame_->steps(), frame_->redo()});
     if (!collected.ok()) return true;  // in doubt it must not change
     frozen_ = std::move(*collected);
   }
-  if (auto found = frozen_->find(object.id); found != frozen_->end()) anchors += found->second;
-  return anchors > 0 && object.stat.nlink <= anchors;
+  if (auto found = frozen_->find(object); found != frozen_->end()) anchors += found->second;
+  return anchors > 0 && nlink <= anchors;
 }
 
 Status LogCore::Deny(StepId step) {
