@@ -91,13 +91,13 @@ std::optional<std::string> ProjectPathOf(const Place& place, int fd) {
 std::optional<CopyResult> TryClone(const Place& place, int from, int to) {
   if (!place.abilities.reflinks || ::ioctl(to, FICLONE, from) != 0) return std::nullopt;
   ++place.stats.reflink;
-  return CopyResult{Keeping::kClone, 0};
+  return CopyResult{Keeping::kClone, 0, 0};
 }
 
 Result<CopyResult> CopyInFull(const Place& place, int from, int to, uint64_t size) {
-  TRY_ASSIGN(uint64_t checksum, CopySparse(from, to, size));
+  TRY_ASSIGN(const SparseCopy copy, CopySparse(from, to, size));
   ++place.stats.blob_copy;
-  return CopyResult{Keeping::kBlob, checksum};
+  return CopyResult{Keeping::kBlob, copy.checksum, copy.written};
 }
 
 Result<CopyResult> CloneOrCopy(const Place& place, int from, int to, uint64_t size) {

@@ -92,6 +92,7 @@ std::optional<std::string> ProjectPathOf(const Place& place, int fd);
 struct CopyResult {
   Keeping keeping;
   uint64_t checksum;
+  uint64_t copied;  // bytes; none of a clone
 };
 Result<CopyResult> CloneOrCopy(const Place& place, int from, int to, uint64_t size);
 // Its two halves, for whom a copy has a price. No clone: the file system has none, or not of this file (NOCOW on btrfs).

@@ -20,6 +20,9 @@ namespace {
 constexpr uint64_t kBlockBytes = 64 << 10;
 constexpr uint64_t kMaxExtentBytes = 1 << 20;
 
+// How much of a file has to be copied, before anybody has looked for its holes.
+uint64_t LikelyData(uint64_t size, uint64_t blocks) { return std::min(size, blocks * 512); }
+
 }  // namespace
 
 Status StepWriter::TouchContent(const OpenObject& object, std::string_view path,
@@ -72,7 +75,8 @@ Status StepWriter::AdoptShadow(ObjectId object, std::string_view path, Shadow sh
     options_.shadows->PutBack(object, std::move(shadow));
     return adopted;
   }
-  copied_ += shadow.keeping == Keeping::kBlob ? shadow.meta.size : 0;
+  copied_ +=
+      shadow.keeping == Keeping::kBlob ? LikelyData(shadow.meta.size, shadow.meta.blocks) : 0;
   MarkWhole(object);
   options_.shadows->Remove(shadow);
   return Ok();
@@ -173,7 +177,7 @@ Status StepWriter::CaptureBlob(const OpenObject& object, std::string_view path, 
   MarkWhole(object.id);
   if (!provisional) return Ok();
   MutexLock lock(mutex_);
-  provisional_.push_back({object.id, slot, copied.keeping, size, std::string(path)});
+  provisional_.push_back({object.id, slot, copied.copied, size, std::string(path)});
   return Ok();
 }
 
@@ -184,7 +188,7 @@ Result<CopyResult> StepWriter::CopyToBlob(const OpenObject& object, BlobId slot)
   auto copied = FillBlob(object, blob.get());
   if (copied.ok() && options_.durability == Durability::kPower && ::fdatasync(blob.get()) != 0) {
     const int err = errno;
-    if (copied->keeping == Keeping::kBlob) copied_ -= object.stat.size;
+    copied_ -= copied->copied;
     copied = Error::FromErrno(err, "sync a copy");
   }
   if (!copied.ok()) ::unlinkat(blobs, name.c_str(), 0);
@@ -193,9 +197,12 @@ Result<CopyResult> StepWriter::CopyToBlob(const OpenObject& object, BlobId slot)
 
 Result<CopyResult> StepWriter::FillBlob(const OpenObject& object, int blob) {
   if (const auto clone = TryClone(place_, object.fd.get(), blob)) return *clone;
-  TRY(CountCopy(object.stat.size));
+  // Refused before the work, if it would be too much; a compressed file turns out to be larger than its blocks.
+  const uint64_t likely = LikelyData(object.stat.size, object.stat.blocks);
+  TRY(CountCopy(likely));
   auto copied = CopyInFull(place_, object.fd.get(), blob, object.stat.size);
-  if (!copied.ok()) copied_ -= object.stat.size;
+  copied_ -= likely;
+  if (copied.ok()) TRY(CountCopy(copied->copied));
   return copied;
 }
 
@@ -304,7 +311,7 @@ Status StepWriter::DropIfUnchanged(const Provisional& copy) {
     touched_[copy.object].whole = false;
   }
   ::unlinkat(blobs, name.c_str(), 0);
-  if (copy.keeping == Keeping::kBlob) copied_ -= copy.size;
+  copied_ -= copy.copied;
   ++place_.stats.provisional_dropped;
   return Ok();
 }

@@ -218,15 +218,17 @@ void ForEachAnchor(int step_dir, const std::function<void(int, const char*)>& ea
   }
 }
 
-Result<uint64_t> CopySparse(int from, int to, uint64_t size) {
+Result<SparseCopy> CopySparse(int from, int to, uint64_t size) {
   DataChecksum checksum;
+  uint64_t written = 0;
   TRY(ForEachBlock(from, size, [&](uint64_t at, ByteView bytes) -> Status {
     checksum.Add(at, bytes);
+    written += bytes.size();
     return PWriteFully(to, bytes, static_cast<off_t>(at));
   }));
   if (::ftruncate(to, static_cast<off_t>(size)) != 0)
     return Error::FromErrno(errno, "set size of a copy");
-  return checksum.Digest(size);
+  return SparseCopy{checksum.Digest(size), written};
 }
 
 Result<uint64_t> ChecksumFile(int fd, uint64_t size) {

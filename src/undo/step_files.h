@@ -90,7 +90,11 @@ class StepFiles {
 void ForEachAnchor(int step_dir, const std::function<void(int, const char*)>& each);
 
 // Copies bytes [0, size) of `from` into the empty file `to`, holes as holes, and returns the XXH3-64 of the bytes as read.
-Result<uint64_t> CopySparse(int from, int to, uint64_t size);
+struct SparseCopy {
+  uint64_t checksum;
+  uint64_t written;  // bytes: not the holes
+};
+Result<SparseCopy> CopySparse(int from, int to, uint64_t size);
 // The same checksum without copying.
 Result<uint64_t> ChecksumFile(int fd, uint64_t size);
 // Do both files hold the same `size` bytes?

@@ -154,7 +154,7 @@ class StepWriter {
   struct Provisional {
     ObjectId object;
     BlobId blob;
-    Keeping keeping;
+    uint64_t copied;
     uint64_t size;
     std::string path;
   };
