@@ -337,6 +337,7 @@ class LogCore {
   std::unique_ptr<Place> place_;
   UndoOptions options_;
   SystemClock system_clock_;
+  SteadyClock steady_clock_;
   UndoObserver silent_observer_;
   UndoObserver* observer_;
   Shadows shadows_;
@@ -346,7 +347,8 @@ class LogCore {
   SafeguardTracker safeguards_;
   std::optional<GitignoreFilter> gitignore_;
   std::atomic<uint64_t> folder_renames_{0};
-  std::atomic<int64_t> last_activity_ns_{0};
+  std::atomic<int64_t> last_activity_ns_{0};          // by the steady clock, like
+  Instant begun_ GUARDED_BY(lifecycle_) = Instant{};  // when the open step began
 
   std::unique_ptr<StoreFrame> frame_;
   std::vector<StepRow> steps_ GUARDED_BY(lifecycle_);

@@ -213,6 +213,8 @@ struct UndoOptions {
   // after a crash from the step's own writes by it.
   std::chrono::milliseconds heartbeat{100};
   const Clock* clock = nullptr;  // default: the system's
+  // How long ambient steps last. Default: `clock` if there is one, else a steady one, which nobody can set.
+  const Clock* steady_clock = nullptr;
   SafeguardHandler* safeguard_handler =
       nullptr;  // default: nobody to ask, so every question is denied
   UndoObserver* observer = nullptr;

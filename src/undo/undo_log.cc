@@ -26,7 +26,9 @@ Error RolledBack(StepId denied) {
                fmt::format("step {} was denied and has been rolled back", denied.value));
 }
 
-UndoOptions WithDefaults(UndoOptions options, const Clock* clock) {
+UndoOptions WithDefaults(UndoOptions options, const Clock* clock, const Clock* steady) {
+  if (options.steady_clock == nullptr)
+    options.steady_clock = options.clock != nullptr ? options.clock : steady;
   if (options.clock == nullptr) options.clock = clock;
   return options;
 }
@@ -35,7 +37,7 @@ UndoOptions WithDefaults(UndoOptions options, const Clock* clock) {
 
 LogCore::LogCore(std::unique_ptr<Place> place, const UndoOptions& options)
     : place_(std::move(place)),
-      options_(WithDefaults(options, &system_clock_)),
+      options_(WithDefaults(options, &system_clock_, &steady_clock_)),
       observer_(options.observer != nullptr ? options.observer : &silent_observer_),
       shadows_(*place_),
       safeguards_(options.safeguards) {}
@@ -148,7 +150,7 @@ Result<LogCore::OpenedStep> LogCore::EnterStep(StepGate::Way way, Entrant entran
     StepGate::Pass pass = gate_.Enter(way);
     StepWriter* writer = current();
     if (writer != nullptr && !denied_ && MayEnter(entrant)) {
-      last_activity_ns_ = Now().ns;
+      last_activity_ns_ = options_.steady_clock->Now().ns;
       return OpenedStep{std::move(pass), writer};
     }
     pass.Reset();
@@ -281,7 +283,8 @@ Result<StepId> LogCore::Begin(const StepSpec& spec, StepId id) {
   ++next_order_;
   opened_ids_.insert(id);
   safeguards_.Reset(id);
-  last_activity_ns_ = Now().ns;
+  begun_ = options_.steady_clock->Now();
+  last_activity_ns_ = begun_.ns;
   SetCurrent(std::move(writer));
   return id;
 }
@@ -403,9 +406,9 @@ Result<bool> LogCore::Tick() {
   LifecycleLock lock(*this);
   StepWriter* writer = current();
   if (writer == nullptr || writer->header().kind != StepKind::kAmbient) return false;
-  const Instant now = Now();
+  const Instant now = options_.steady_clock->Now();
   const bool idle = now - Instant{last_activity_ns_} >= options_.ambient_idle;
-  const bool old = now - Instant{writer->header().opened_ns} >= options_.ambient_max;
+  const bool old = now - begun_ >= options_.ambient_max;
   if (!idle && !old) return false;
   TRY(CloseLocked({}));
   return true;
