@@ -169,6 +169,7 @@ class LogCore {
   StepId NextId(StepKind kind) const REQUIRES(lifecycle_);
   // kInvalid, kExists.
   Status CheckChosenId(StepId id) const REQUIRES(lifecycle_);
+  Status CheckUnusedId(StepId id) const REQUIRES(lifecycle_);
   void SetCurrent(std::unique_ptr<StepWriter> writer);
   std::unique_ptr<StepWriter> TakeCurrent() REQUIRES(lifecycle_);
   StepWriter* current() const;

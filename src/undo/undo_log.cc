@@ -26,6 +26,8 @@ Error RolledBack(StepId denied) {
                fmt::format("step {} was denied and has been rolled back", denied.value));
 }
 
+constexpr int64_t kMaxChosenId = INT64_MAX / 2;
+
 UndoOptions WithDefaults(UndoOptions options, const Clock* clock, const Clock* steady) {
   if (options.steady_clock == nullptr)
     options.steady_clock = options.clock != nullptr ? options.clock : steady;
@@ -183,11 +185,20 @@ StepId LogCore::NextId(StepKind kind) const {
       highest = std::max(highest, row.header.id.value);
     }
   }
-  return {kind == StepKind::kAmbient ? lowest - 1 : highest + 1};
+  // At the end of all numbers it stays there, and there is such a step already.
+  if (kind == StepKind::kAmbient) return {std::max(lowest, INT64_MIN + 1) - 1};
+  return {std::min(highest, INT64_MAX - 1) + 1};
 }
 
 Status LogCore::CheckChosenId(StepId id) const {
   if (id.value <= 0) return Error(Code::kInvalid, "the id of a step must be positive");
+  // There must be numbers left for those who choose none.
+  if (id.value > kMaxChosenId)
+    return Error(Code::kInvalid, fmt::format("the id of a step must not exceed {}", kMaxChosenId));
+  return CheckUnusedId(id);
+}
+
+Status LogCore::CheckUnusedId(StepId id) const {
   const bool listed = std::any_of(steps_.begin(), steps_.end(),
                                   [&](const StepRow& row) { return row.header.id == id; });
   if (listed || opened_ids_.contains(id))
@@ -229,6 +240,7 @@ Result<StepId> LogCore::AnnounceStep(const StepSpec& spec, IfUnchanged if_unchan
   if (spec.id) TRY(CheckChosenId(*spec.id));
   TRY(SettleBetweenSteps());
   const StepId id = spec.id ? *spec.id : NextId(spec.kind);
+  TRY(CheckUnusedId(id));
   opened_ids_.insert(id);
   announced_ = Announced{spec, id, if_unchanged};
   return id;
@@ -264,7 +276,9 @@ Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   TRY(EnsureSettled());
   if (spec.id) TRY(CheckChosenId(*spec.id));
   if (spec.kind != StepKind::kAmbient) TRY(SettleBetweenSteps());
-  return Begin(spec, spec.id ? *spec.id : NextId(spec.kind));
+  const StepId id = spec.id ? *spec.id : NextId(spec.kind);
+  TRY(CheckUnusedId(id));
+  return Begin(spec, id);
 }
 
 Result<StepId> LogCore::Begin(const StepSpec& spec, StepId id) {

@@ -412,5 +412,72 @@ TEST_F(UndoFewDescriptors, AStepThatClosesWithoutThemHidesNoEdit) {
   }
 }
 
+// --- What is counted.
+
+TEST_F(UndoDistrust, FilesThatLostAllOfSeveralNamesCountAsRetained) {
+  options_.limits.max_retained_bytes = 2 << 20;
+  const auto file = [](char name, int i) { return fmt::format("{}{}", name, i); };
+  for (int i = 0; i < 8; ++i) {
+    workspace().WriteFile(file('a', i), Noise(1 << 20, static_cast<uint64_t>(i) + 1));
+    ASSERT_EQ(
+        ::link(workspace().Path(file('a', i)).c_str(), workspace().Path(file('b', i)).c_str()), 0);
+  }
+  Start();
+  if (!log().abilities().links) GTEST_SKIP() << "nothing is kept by link here";
+  for (int i = 0; i < 4; ++i) {
+    InStep([&] {
+      EXPECT_OK(ops().Unlink(file('a', i)));
+      EXPECT_OK(ops().Unlink(file('b', i)));
+    });
+  }
+  EXPECT_THAT(Steps(), SizeIs(2));
+  for (int i = 4; i < 8; ++i) {
+    InStep([&] { EXPECT_OK(ops().Unlink(file('a', i))); });
+    EXPECT_EQ(Steps().back().retained_bytes, 0u) << "it has another name";
+    InStep([&] { EXPECT_OK(ops().Unlink(file('b', i))); });
+    EXPECT_GE(Steps().back().retained_bytes, 1u << 20);
+  }
+}
+
+TEST_F(UndoDistrust, HolesAreNotCountedAsCopied) {
+  workspace().WriteFile("vm.img", "x");
+  ASSERT_EQ(::truncate(workspace().Path("vm.img").c_str(), 300 << 20), 0);
+  options_.limits.max_step_copied_bytes = 1 << 20;
+  Start();
+  const StepId id =
+      InStep([&] { EXPECT_OK(ops().WriteAt("vm.img", 0, "y", WriteVisibility::kUnseen)); });
+  EXPECT_LE(InfoOf(id).copied_bytes, 128u << 10);
+  RollBack();
+  EXPECT_EQ(Content("vm.img").substr(0, 1), "x");
+}
+
+TEST_F(UndoDistrust, AnAmbientStepEndsAlthoughTheClockWasSetBack) {
+  FakeClock clock, steady;
+  options_.clock = &clock;
+  options_.steady_clock = &steady;
+  Start();
+  ASSERT_OK(ops().WriteNew("x", "1"));
+  clock.Advance(-1h);
+  bool ended = false;
+  for (int second = 0; second < 120 && !ended; ++second) {
+    clock.Advance(1s);
+    steady.Advance(1s);
+    const auto tick = log().Tick();
+    ASSERT_OK(tick);
+    ended = *tick;
+  }
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(UndoDistrust, AnIdThatLeavesNoRoomForOthersCannotBeChosen) {
+  Start();
+  EXPECT_CODE(log().OpenStep({.kind = StepKind::kCommand, .label = "", .id = StepId{INT64_MAX}}),
+              Code::kInvalid);
+  // Whatever the store holds: numbers do not wrap around.
+  ASSERT_EQ(::mkdir((workspace().store() + fmt::format("/steps/{}", INT64_MAX)).c_str(), 0700), 0);
+  OpenLog();
+  EXPECT_CODE(log().OpenStep({}), Code::kExists);
+}
+
 }  // namespace
 }  // namespace sandglass::undo
