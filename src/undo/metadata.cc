@@ -379,7 +379,7 @@ bool CanRestore(const Metadata& meta, std::string* why) {
 
 Status ApplyMtime(const OpenObject& object, int64_t mtime_ns) {
   TRY_ASSIGN(FileStat now, StatFd(object.fd.get()));
-  if (now.mtime_ns == mtime_ns) return Ok();
+  if (now.mtime_ns == mtime_ns || !FileStat{.mtime_ns = mtime_ns}.HasTellableMtime()) return Ok();
   // Floor division: times before 1970 have a negative second and a positive nanosecond.
   int64_t sec = mtime_ns / 1'000'000'000, nsec = mtime_ns % 1'000'000'000;
   if (nsec < 0) {

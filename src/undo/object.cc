@@ -27,6 +27,14 @@ struct HandleBuffer {
   unsigned char space[kMaxHandleBytes];
 };
 
+// Times that no number of nanoseconds says (after 2262, before 1677) are the latest or earliest one that it can say.
+int64_t Nanoseconds(const struct statx_timestamp& time) {
+  constexpr int64_t kLast = FileStat::kTimeBeyond / 1'000'000'000 - 1;
+  if (time.tv_sec > kLast) return FileStat::kTimeBeyond;
+  if (time.tv_sec < -kLast) return -FileStat::kTimeBeyond;
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
 FileStat FromStatx(const struct statx& raw) {
   return {.mode = raw.stx_mode,
           .uid = raw.stx_uid,
@@ -35,8 +43,8 @@ FileStat FromStatx(const struct statx& raw) {
           .size = raw.stx_size,
           .blocks = raw.stx_blocks,
           .rdev = makedev(raw.stx_rdev_major, raw.stx_rdev_minor),
-          .mtime_ns = raw.stx_mtime.tv_sec * 1'000'000'000LL + raw.stx_mtime.tv_nsec,
-          .ctime_ns = raw.stx_ctime.tv_sec * 1'000'000'000LL + raw.stx_ctime.tv_nsec,
+          .mtime_ns = Nanoseconds(raw.stx_mtime),
+          .ctime_ns = Nanoseconds(raw.stx_ctime),
           .ino = raw.stx_ino,
           .mount = raw.stx_mnt_id,
           .locked = (raw.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0,

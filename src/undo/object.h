@@ -37,6 +37,9 @@ struct FileStat {
   bool nodump = false;     // the only flag that a symlink or a special file inherits and shows
   bool encrypted = false;  // fscrypt
 
+  // Instead of a time that is too far away to be told in nanoseconds; negative: in the past.
+  static constexpr int64_t kTimeBeyond = INT64_MAX;
+  bool HasTellableMtime() const { return mtime_ns != kTimeBeyond && mtime_ns != -kTimeBeyond; }
   bool IsDirectory() const { return S_ISDIR(mode); }
   bool IsRegular() const { return S_ISREG(mode); }
   bool IsSymlink() const { return S_ISLNK(mode); }

@@ -142,6 +142,10 @@ Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, To
     if (HasTouched(object.id)) return Ok();
     named = true;
   }
+  // A rewind goes on: it must be able to take back what set such a time.
+  if (!names_only && !object.stat.HasTellableMtime() && header_.reverses_uid == 0)
+    return Error(Code::kNotRestorable,
+                 fmt::format("{} has a modification time that undo could not restore", path));
   Metadata meta = MetadataOf(object.stat);
   if (!names_only) {
     TRY_ASSIGN(meta, CaptureMetadata(object));

@@ -479,5 +479,48 @@ TEST_F(UndoDistrust, AnIdThatLeavesNoRoomForOthersCannotBeChosen) {
   EXPECT_CODE(log().OpenStep({}), Code::kExists);
 }
 
+// --- Times that nanoseconds do not tell.
+
+class UndoFarTimes : public UndoDistrust {
+ protected:
+  static constexpr time_t kYear2400 = 13'569'465'600;
+  void SetTime(std::string_view path) {
+    const timespec times[2] = {{0, UTIME_OMIT}, {kYear2400, 123}};
+    test::MustCall(::utimensat(AT_FDCWD, workspace().Path(path).c_str(), times, 0), "utimensat");
+  }
+  bool Holds(std::string_view path) { return StatOf(path).st_mtim.tv_sec == kYear2400; }
+};
+
+TEST_F(UndoFarTimes, AFileThatCouldNotGetItsTimeBackIsNotChanged) {
+  workspace().WriteFile("a", "old");
+  workspace().WriteFile("b", "old");
+  OpenLog();
+  SetTime("a");
+  if (!Holds("a")) GTEST_SKIP() << "no such time here";
+  InStep([&] {
+    EXPECT_CODE(ops().Overwrite("a", "new"), Code::kNotRestorable);
+    EXPECT_CODE(ops().Chmod("a", 0600), Code::kNotRestorable);
+    EXPECT_OK(ops().Unlink("a"));
+    EXPECT_OK(ops().Overwrite("b", "new"));
+  });
+  RollBack();
+  EXPECT_EQ(Content("a"), "old");
+  EXPECT_TRUE(Holds("a"));
+  EXPECT_EQ(Content("b"), "old");
+}
+
+TEST_F(UndoFarTimes, AStepThatSetSuchATimeIsTakenBack) {
+  workspace().WriteFile("a", "old");
+  Start();
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    EXPECT_OK(ops().Chmod("a", 0600));
+    SetTime("a");
+  });
+  if (!Holds("a")) GTEST_SKIP() << "no such time here";
+  RollBack();
+  ExpectTree(before);
+}
+
 }  // namespace
 }  // namespace sandglass::undo
