@@ -79,7 +79,8 @@ TEST_F(UndoStepWriter, AChangeWhoseMarkDoesNotFitIsMarkedByTheNextAttempt) {
     const OpenObject object = Look("a.txt");
     EXPECT_OK(writer->TouchMeta(object, "a.txt", TouchReason::kContent));
     StopGrowth();
-    const std::string long_path(kMoreThanAJournalStartsWith, 'p');
+    std::string long_path = "p";
+    while (long_path.size() < kMoreThanAJournalStartsWith) long_path += "/p";
     EXPECT_CODE(writer->TouchMeta(object, long_path, TouchReason::kDirect), Code::kNoSpace);
     AllowGrowth();
     EXPECT_OK(writer->TouchMeta(object, "a.txt", TouchReason::kDirect));
