@@ -279,9 +279,8 @@ Status LogCore::RefillObjects() {
 }
 
 Status LogCore::LoadBarriers() {
-  auto barriers = ReadBarriers(frame_->store());
-  if (!barriers.ok() && !IsDamage(barriers.error())) return barriers.error();
-  if (barriers.ok()) {
+  TRY_ASSIGN(auto barriers, ReadBarriers(frame_->store()));
+  if (barriers) {
     barriers_ = std::move(*barriers);
     return Ok();
   }

@@ -635,9 +635,8 @@ Result<std::vector<HistoryEntry>> StoreReader::History() const {
   auto folder = OpenStepsFolder(*place_);
   if (!folder.ok()) return std::vector<HistoryEntry>{};
   TRY_ASSIGN(auto rows, ListSteps(folder->get()));
-  auto barriers = ReadBarriers(place_->store.get());
-  if (!barriers.ok() && !IsDamage(barriers.error())) return barriers.error();
-  return MergeHistory(rows, barriers.ok() ? *barriers : BarriersInDoubt(rows, redo_depth()));
+  TRY_ASSIGN(auto barriers, ReadBarriers(place_->store.get()));
+  return MergeHistory(rows, barriers ? *barriers : BarriersInDoubt(rows, redo_depth()));
 }
 uint32_t StoreReader::redo_depth() const {
   const auto folder = OpenSubdir(place_->store.get(), "redo");

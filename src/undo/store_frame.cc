@@ -236,11 +236,13 @@ Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd) {
   return std::optional(version);
 }
 
-Result<std::vector<Barrier>> ReadBarriers(int store_fd) {
+Result<std::optional<std::vector<Barrier>>> ReadBarriers(int store_fd) {
+  using Barriers = std::optional<std::vector<Barrier>>;
   const auto text = ReadFileAt(store_fd, "barriers", kMaxStateFile);
-  if (text.ok()) return ParseBarriers(*text);
-  if (text.error().code() == Code::kNotFound) return std::vector<Barrier>();
-  return text.error();
+  if (!text.ok() && text.error().code() == Code::kNotFound) return Barriers(std::in_place);
+  if (!text.ok()) return text.error();
+  auto barriers = ParseBarriers(*text);
+  return barriers.ok() ? Barriers(std::move(*barriers)) : Barriers();
 }
 
 std::vector<Barrier> BarriersInDoubt(const std::vector<StepRow>& steps, size_t redoable) {

@@ -85,8 +85,8 @@ Result<bool> IsStore(int store_fd);
 // The format version of a store; nullopt: the store is empty.
 Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd);
 
-// The file `barriers`; none if it is missing. kCorrupt: it is damaged.
-Result<std::vector<Barrier>> ReadBarriers(int store_fd);
+// The file `barriers`; none if it is missing. nullopt: what it says is damaged.
+Result<std::optional<std::vector<Barrier>>> ReadBarriers(int store_fd);
 // What takes the place of barriers that cannot be read: a barrier that knows no paths, where the newest of them that counts may have been.
 // It goes down the history with every step that is taken back across it.
 std::vector<Barrier> BarriersInDoubt(const std::vector<StepRow>& steps, size_t redoable);
