@@ -152,5 +152,9 @@ CursorFile::~CursorFile() {
 }
 uint64_t CursorFile::Get() const { return static_cast<const RawJournalHeader*>(map_)->cursor; }
 void CursorFile::Set(uint64_t undone) { static_cast<RawJournalHeader*>(map_)->cursor = undone; }
+void CursorFile::Beat(int64_t now_ns) {
+  int64_t& latest = static_cast<RawJournalHeader*>(map_)->heartbeat_ns;
+  latest = std::max(latest, now_ns);
+}
 
 }  // namespace sandglass::undo

@@ -61,7 +61,8 @@ class JournalWriter {
 // Cuts a dead writer's journal behind its last whole record and appends more. Reads all of it: not for one record at a time.
 Status AppendToFinishedJournal(int dir_fd, const char* name, std::span<const Record> records);
 
-// The cursor of a raw rewind lives in the header: how many records from the end were taken back already.
+// The header of a journal that somebody else wrote, or still does. The cursor of a raw rewind lives there: how many records from the end
+// were taken back already.
 class CursorFile {
  public:
   static Result<CursorFile> Open(int dir_fd, const char* name);
@@ -69,6 +70,8 @@ class CursorFile {
   ~CursorFile();
   uint64_t Get() const;
   void Set(uint64_t undone);
+  // As JournalWriter::Beat.
+  void Beat(int64_t now_ns);
 
  private:
   CursorFile() = default;

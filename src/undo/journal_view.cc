@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -72,6 +73,10 @@ void JournalView::Unload() const {
 Result<Record> JournalView::At(size_t index) const {
   CHECK(index < size());
   return DecodeScanned(bytes_, size_t{scan_.offsets[index]} * 8);
+}
+
+void JournalView::Shorten(size_t count) {
+  scan_.offsets.resize(scan_.offsets.size() - std::min(count, scan_.offsets.size()));
 }
 
 uint8_t JournalView::TypeAt(size_t index) const {

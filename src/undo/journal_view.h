@@ -51,6 +51,8 @@ class JournalView {
   void ForEachOf(Each each) const {
     ForEach<T>([&](const Record& record, size_t index) { each(std::get<T>(record), index); });
   }
+  // Forgets the last `count` records.
+  void Shorten(size_t count);
   // Where the next record would go.
   size_t end() const { return scan_.end; }
   // Damaged records that were passed over. A torn last record of a killed writer is not damage.

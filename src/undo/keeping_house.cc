@@ -91,8 +91,12 @@ void LogCore::CompactObjects() {
 
 // One rename makes a step's folder disappear; the deletion of its files can take its time.
 Status LogCore::DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close) {
-  if (close == nullptr || close->shared_anchors > 0) {
-    if (auto dir = OpenSubdir(parent_fd, folder.c_str()); dir.ok()) UnlinkSharedAnchors(dir->get());
+  const bool shared = close == nullptr || close->shared_anchors > 0;
+  if (shared) {
+    if (auto dir = OpenSubdir(parent_fd, folder.c_str()); dir.ok()) {
+      if (NameExists(dir->get(), kUnreturned)) return KeepUnreturned(parent_fd, folder, dir->get());
+      UnlinkSharedAnchors(dir->get());
+    }
     BestEffort("save signatures", objects_.Flush());
   }
   TRY(frame_->Discard(parent_fd, folder.c_str()));
@@ -100,6 +104,18 @@ Status LogCore::DropFolder(int parent_fd, const std::string& folder, const Close
     EmptyTrash();
   else
     Poke();
+  return Ok();
+}
+
+// The folder holds the only copies of something. What lives on elsewhere needs no further name here.
+Status LogCore::KeepUnreturned(int parent_fd, const std::string& folder, int dir_fd) {
+  TRY_ASSIGN(const std::string name, frame_->SetAside(parent_fd, folder.c_str()));
+  UnlinkSharedAnchors(dir_fd);
+  BestEffort("save signatures", objects_.Flush());
+  const std::string text =
+      fmt::format("what could not be put back was moved to damaged/{} in the undo store", name);
+  options_.log.Warn("set aside", {{"folder", folder}, {"why", text}});
+  if (recovering_) recovery_.rewind.warnings.push_back(text);
   return Ok();
 }
 
@@ -150,6 +166,10 @@ void LogCore::StartThreads() {
     housekeeper_ = std::thread([this] { HousekeeperLoop(); });
     Poke();  // the last user may have left trash
   }
+}
+
+// Before recovery, which may take long over one file.
+void LogCore::StartHeart() {
   if (options_.heartbeat.count() > 0) heart_ = std::thread([this] { HeartLoop(); });
 }
 
@@ -212,6 +232,7 @@ void LogCore::HeartLoop() {
     const int64_t now = StampingNow();
     MutexLock current_lock(current_mutex_);
     if (current_ != nullptr) current_->Beat(now);
+    if (rewind_beats_) rewind_beats_->Beat(now);
   }
 }
 

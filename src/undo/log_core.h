@@ -189,7 +189,9 @@ class LogCore {
   Status RecoverStep() REQUIRES(lifecycle_);
   Status AdoptLateShadows() REQUIRES(lifecycle_);
   Status PromoteInterruptedAmbient(const StepView& view) REQUIRES(lifecycle_);
-  Result<std::unordered_set<ObjectId>> LateChanges(const StepView& view) REQUIRES(lifecycle_);
+  Result<std::unordered_set<ObjectId>> LateChanges() REQUIRES(lifecycle_);
+  // The views of what is under way in `folder` of wal/: its records, and those that taking it back has left.
+  Result<std::vector<StepView>> ViewsOf(const char* folder) REQUIRES(lifecycle_);
   enum class Way : uint8_t { kBack, kForth };  // rollback, redo
   // What is crossed that way.
   std::vector<StepRow>& RowsOf(Way way) REQUIRES(lifecycle_) {
@@ -210,11 +212,27 @@ class LogCore {
   Status RunRewind(Source& source, Force force, const std::unordered_set<ObjectId>* keep,
                    RewindReport& report, StepRow& reversal) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
+  // While it lives, the heart beats for wal/rewind, too.
+  class RewindBeats {
+   public:
+    static Result<std::unique_ptr<RewindBeats>> Start(LogCore& core);
+    explicit RewindBeats(LogCore& core) : core_(core) {}
+    ~RewindBeats();
+    RewindBeats(const RewindBeats&) = delete;
+    RewindBeats& operator=(const RewindBeats&) = delete;
+
+   private:
+    LogCore& core_;
+  };
+  // The step in wal/in_progress, if there is one, was still looked after just now.
+  Status BeatForInterrupted() REQUIRES(lifecycle_);
   // What was under way in `folder` of wal/, with something on record to take back. nullopt: nothing had begun and it was dropped, or it
   // cannot be read and was set aside, which the report of the recovery says. Any other error than damage is returned: it may pass.
   Result<std::optional<Source>> OpenInterrupted(const char* folder) REQUIRES(lifecycle_);
   Status SetInterruptedAside(const char* folder, std::string_view why) REQUIRES(lifecycle_);
-  void NoteLeftBehind(const Conflict& conflict) REQUIRES(lifecycle_);
+  void NoteLeftBehind(RewindReport report) REQUIRES(lifecycle_);
+  // What `folder` of wal/ keeps is going to damaged/ when the folder is dropped.
+  Status MarkUnreturned(const char* folder) REQUIRES(lifecycle_);
   Status EnsureSettled() REQUIRES(lifecycle_);
   // Everything that happened so far belongs to a closed step: the same for a plan as for the deed. kBusy: one is open.
   Status SettleForRewind() REQUIRES(lifecycle_);
@@ -236,11 +254,12 @@ class LogCore {
   Status SetOut(const Journey& journey) REQUIRES(lifecycle_);
   Status Arrive() REQUIRES(lifecycle_);
   Status LookAhead(size_t target) REQUIRES(lifecycle_);
-  Status TurnBack(size_t start) REQUIRES(lifecycle_);
+  Status TurnBack(size_t start, Force force) REQUIRES(lifecycle_);
   Way WayTo(size_t target) const REQUIRES(lifecycle_) {
     return steps_.size() > target ? Way::kBack : Way::kForth;
   }
   Status ResumeTravel() REQUIRES(lifecycle_);
+  void TellStopped(size_t target, const Error& why) REQUIRES(lifecycle_);
   Status CrossNewest(Way way, Force force, SpareRedo spare, RewindReport& report)
       REQUIRES(lifecycle_);
   // A step that was taken back: its reversal, and the barriers that hold from now on.
@@ -321,6 +340,7 @@ class LogCore {
   uint64_t RetainedBudget(uint64_t retained) const;
   Status DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close)
       REQUIRES(lifecycle_);
+  Status KeepUnreturned(int parent_fd, const std::string& folder, int dir_fd) REQUIRES(lifecycle_);
   // Drops the folder of a row that no list has any more. Where that fails it is a leftover, and tried again before steps change again.
   Status DropRow(int parent_fd, const StepRow& row) REQUIRES(lifecycle_);
   Status DropLeftovers() REQUIRES(lifecycle_);
@@ -328,6 +348,7 @@ class LogCore {
   Status ClearRedo() REQUIRES(lifecycle_);
   void UnlinkSharedAnchors(int step_dir) REQUIRES(lifecycle_);
   void CompactObjects() REQUIRES(lifecycle_);
+  void StartHeart();
   void StartThreads();
   void StopThreads();
   void HousekeeperLoop();
@@ -381,6 +402,7 @@ class LogCore {
   // The pointer changes only under lifecycle_ with the gate held alone; readers inside the gate may use it freely.
   mutable Mutex current_mutex_;
   std::unique_ptr<StepWriter> current_ GUARDED_BY(current_mutex_);
+  std::optional<CursorFile> rewind_beats_ GUARDED_BY(current_mutex_);  // of the rewind under way
 
   // The open step was denied and is to be taken back. Changes only under lifecycle_.
   std::atomic<bool> denied_{false};

@@ -46,6 +46,18 @@ bool KeepsNothing(int step_dir) {
                      [&](const char* name) { return IsMissingOrEmpty(step_dir, name); });
 }
 
+template <class T>
+void Append(std::vector<T> from, std::vector<T>& to) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+// What somebody else's object keeps out of its name gets one beside. Anything else that is in the way keeps contents from coming back.
+bool LeavesSomething(const std::vector<Conflict>& conflicts) {
+  return std::any_of(conflicts.begin(), conflicts.end(), [](const Conflict& conflict) {
+    return conflict.kind != ConflictKind::kOccupied;
+  });
+}
+
 bool AllZero(ByteView bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
 }
@@ -125,11 +137,19 @@ Status LogCore::RecoverRewind() {
 }
 
 // Of a rewind that was taken back: recovery reports it, and later nobody asks.
-void LogCore::NoteLeftBehind(const Conflict& conflict) {
-  options_.log.Warn("left as it is when a rewind was taken back",
-                    {{"path", conflict.path}, {"why", conflict.detail}});
-  if (recovering_)
-    recovery_.rewind.warnings.push_back(fmt::format("{}: {}", conflict.path, conflict.detail));
+void LogCore::NoteLeftBehind(RewindReport report) {
+  for (const Conflict& conflict : report.conflicts)
+    options_.log.Warn("left as it is when a rewind was taken back",
+                      {{"path", conflict.path}, {"why", conflict.detail}});
+  if (!recovering_) return;
+  Append(std::move(report.conflicts), recovery_.rewind.conflicts);
+  Append(std::move(report.kept), recovery_.rewind.kept);
+  Append(std::move(report.warnings), recovery_.rewind.warnings);
+}
+
+Status LogCore::MarkUnreturned(const char* folder) {
+  TRY_ASSIGN(const Fd dir, OpenSubdir(frame_->wal(), folder));
+  return ReplaceFileAt(dir.get(), kUnreturned, "", file_sync());
 }
 
 Result<std::optional<LogCore::Source>> LogCore::OpenInterrupted(const char* folder) {
@@ -180,11 +200,12 @@ Status LogCore::RecoverStep() {
   recovery_.step = view.header().id;
   if (view.header().kind == StepKind::kAmbient) {
     TRY(PromoteInterruptedAmbient(view));
+    ::unlinkat(frame_->wal(), kKeepFile, 0);
     return RenewShadows(Renewal::kAll);
   }
   // Only the first attempt sees what the step and other hands left: after it, time stamps are its own.
   if (!NameExists(frame_->wal(), kKeepFile)) TRY(NoticeEdits(view));
-  TRY_ASSIGN(auto keep, LateChanges(view));
+  TRY_ASSIGN(auto keep, LateChanges());
   if (view.journal().damaged() > 0) {
     recovery_.rewind.warnings.push_back(fmt::format(
         "{} records of the interrupted step's journal were damaged", view.journal().damaged()));
@@ -194,6 +215,7 @@ Status LogCore::RecoverStep() {
   source->signatures = Signatures::kOutdated;
   StepRow reversal;
   TRY(RunRewind(*source, Force::kYes, &keep, recovery_.rewind, reversal));
+  if (LeavesSomething(recovery_.rewind.conflicts)) TRY(MarkUnreturned(kInProgress));
   reversal.folder = fmt::format("{}", next_redo_++);
   if (::renameat(frame_->wal(), kRewind, frame_->redo(), reversal.folder.c_str()) != 0) {
     return Error::FromErrno(errno, "finish the recovery");
@@ -203,8 +225,9 @@ Status LogCore::RecoverStep() {
   next_order_ = std::max(next_order_, view.header().order + 1);
   TRY(MakePowerSafe(Reach::kFolders));
   TRY(RenewShadows(Renewal::kAll));
+  TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
   ::unlinkat(frame_->wal(), kKeepFile, 0);
-  return DropFolder(frame_->wal(), kInProgress, nullptr);
+  return Ok();
 }
 
 // What processes wrote unseen in the interrupted step, or nobody would take back: no operation has adopted these shadows, so nothing else
@@ -249,18 +272,43 @@ Status LogCore::AdoptLateShadows() {
   return Ok();
 }
 
-// Which objects a person changed after the crash. Worked out once and written down before anything is touched: a recovery that is killed
-// and run again could not tell its own time stamps from a person's any more.
-Result<std::unordered_set<ObjectId>> LogCore::LateChanges(const StepView& view) {
-  auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30);
-  if (written.ok()) return ParseKeepList(*written);
-  if (written.error().code() != Code::kNotFound) return written.error();
+// Which objects a person changed after what is under way last gave a sign of life. Written down before anything is touched, and added to by
+// each attempt that finds more: what an attempt touches, it stamps, but not without a sign of life of its own.
+Result<std::unordered_set<ObjectId>> LogCore::LateChanges() {
   std::unordered_set<ObjectId> keep;
-  TRY_ASSIGN(const auto late,
-             FindLateChanges(*place_, view, view.journal().heartbeat_ns() + kHeartbeatSlackNs));
-  keep.insert(late.begin(), late.end());
+  const auto written = ReadFileAt(frame_->wal(), kKeepFile, 1 << 30);
+  if (written.ok())
+    keep = ParseKeepList(*written);
+  else if (written.error().code() != Code::kNotFound)
+    return written.error();
+  // Who takes a step back beats in the rewind, and there is none that is not the step's own.
+  int64_t alive_ns = 0;
+  for (const char* folder : {kRewind, kInProgress}) {
+    TRY_ASSIGN(const std::vector<StepView> views, ViewsOf(folder));
+    for (const StepView& view : views) {
+      alive_ns = std::max(alive_ns, view.journal().heartbeat_ns());
+      TRY_ASSIGN(const auto late,
+                 FindLateChanges(*place_, objects_, view, alive_ns + kHeartbeatSlackNs));
+      keep.insert(late.begin(), late.end());
+    }
+  }
   TRY(ReplaceFileAt(frame_->wal(), kKeepFile, WriteKeepList(keep), file_sync()));
   return keep;
+}
+
+// Taking back a rewind may have been killed, too. What lies in a folder that it has renamed back is found at its old path only.
+Result<std::vector<StepView>> LogCore::ViewsOf(const char* folder) {
+  std::vector<StepView> views;
+  TRY_ASSIGN(auto journal, FindJournal(frame_->wal(), folder));
+  if (!journal) return views;
+  views.emplace_back(std::move(*journal));
+  TRY_ASSIGN(const Fd dir, OpenSubdir(frame_->wal(), folder));
+  TRY_ASSIGN(const CursorFile cursor, CursorFile::Open(dir.get(), "journal"));
+  if (cursor.Get() == 0) return views;
+  TRY_ASSIGN(JournalView left, JournalView::Open(dir.get(), "journal"));
+  left.Shorten(cursor.Get());
+  views.emplace_back(std::move(left));
+  return views;
 }
 
 // Nobody asked for these changes to be one command's, so there is nothing to take back as a whole: they become a step that can be undone.

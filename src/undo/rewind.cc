@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/beneath.h"
+#include "base/io.h"
 #include "base/rel_path.h"
 #include "undo/looker.h"
 #include "undo/rewinder.h"
@@ -32,24 +33,41 @@ Status Rewinder::Run() {
   for (size_t index = in_.view.journal().size() - undone; index-- > 0;) {
 #endif
     if (in_.view.journal().IsOneOf<OutcomeRecord, AfterRecord>(index)) continue;
+    if (cursor) cursor->Beat(StampingNow());
     auto record = in_.view.journal().At(index);
     if (!record.ok()) continue;
     Status status = std::holds_alternative<MetaRecord>(*record)
                         ? Undo(std::get<MetaRecord>(*record), index)
                         : UndoRecord(*record);
     if (!status.ok()) return status;
-    if (cursor) cursor->Set(in_.view.journal().size() - index);
+    if (!cursor) continue;
+    TRY(MarkUnreturned());
+    cursor->Set(in_.view.journal().size() - index);
   }
+  if (cursor) cursor->Beat(StampingNow());
   TRY(ApplyDeferred());
+  if (cursor) TRY(MarkUnreturned());
   return NoteSignatures();
+}
+
+// Behind the cursor nobody looks again, and what is told now would be forgotten if we were killed.
+Status Rewinder::MarkUnreturned() {
+  if (report_.conflicts.empty() || marked_) return Ok();
+  marked_ = true;
+  return ReplaceFileAt(in_.files.dir(), kUnreturned, "", FileSync::kPower);
 }
 
 // What an earlier run of the same rewind already took back: only the notes about it are missing.
 void Rewinder::NoteUndone(const Record& record, size_t index) {
+  const auto tell_kept = [&](ObjectId object, std::string_view path) {
+    if (in_.keep != nullptr && in_.keep->contains(in_.objects.Current(object))) TellKept(path);
+  };
   if (const auto* meta = std::get_if<MetaRecord>(&record)) {
+    if (!ComesLast(*meta) && !meta->names_only()) tell_kept(meta->object, meta->path);
     Note& note = notes_[meta->path];
     if (ComesLast(*meta)) note.deferred_meta = index;
   } else if (const auto* content = std::get_if<ContentRecord>(&record)) {
+    tell_kept(content->object, content->path);
     notes_[content->path];
   } else if (const auto* create = std::get_if<CreateRecord>(&record)) {
     notes_.Erase(JoinPath(create->at.dir, create->at.name));
@@ -222,8 +240,7 @@ Result<std::optional<OpenObject>> Rewinder::Recorded(std::string_view path, Obje
     return Nothing();
   }
   if (!MayChange(*object)) {
-    AddConflict(ConflictKind::kEdited, path,
-                "changed after the step was interrupted; kept as it is");
+    TellKept(path);
     return Nothing();
   }
   return object;
@@ -321,8 +338,7 @@ Status Rewinder::ApplyDeferred() {
     TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, fd->get()));
     if (object.id != in_.objects.Current(meta.object)) continue;
     if (!MayChange(object)) {
-      AddConflict(ConflictKind::kEdited, it->first,
-                  "changed after the step was interrupted; kept as it is");
+      TellKept(it->first);
       if (const auto moved = moved_times_.find(object.id); moved != moved_times_.end())
         TRY(ApplyMtime(object, moved->second.found_ns));
       Lower(object, it->second.lifted);

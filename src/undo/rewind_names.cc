@@ -26,7 +26,7 @@ Status Rewinder::Undo(const CreateRecord& r) {
     return Ok();
   }
   TRY_ASSIGN(auto occupant, Occupant(**parent, name));
-  if (!occupant) return Ok();
+  if (!occupant) return TellTaken(r, path);
   const ObjectId object = r.object != kNoObject ? r.object : outcome.created;
   if (object == kNoObject && outcome.known) return Ok();  // ours was gone before anyone could look
   if (object != kNoObject && occupant->id != in_.objects.Current(object)) {
@@ -34,15 +34,35 @@ Status Rewinder::Undo(const CreateRecord& r) {
     return Ok();
   }
   if (!MayChange(*occupant)) {
-    AddConflict(ConflictKind::kEdited, path,
-                "changed after the step was interrupted; kept as it is");
-    return Ok();
+    TellKept(path);
+    return r.birth == Birth::kReturned ? ShareWithOrigin(r.origin, **parent, name) : Ok();
   }
 #ifdef SANDGLASS_MUTANT_keep_born_files
   if (occupant->stat.IsRegular()) return Ok();
 #endif
   if (in_.recorder == nullptr) return TakeAwayRaw(r, **parent, name, *occupant);
   return TakeAway(r.at, **parent, name, *occupant);
+}
+
+// Of a killed rewind, which had brought the object back from where the rewound step keeps it. If it is not there again, somebody has
+// taken it away since.
+Status Rewinder::TellTaken(const CreateRecord& r, const std::string& path) {
+  if (in_.recorder != nullptr || r.birth != Birth::kReturned) return Ok();
+  TRY_ASSIGN(const int anchors, in_.origin->Anchors());
+  if (!NameExists(anchors, AnchorName(r.origin).c_str()))
+    AddConflict(ConflictKind::kMissing, path, "removed or renamed after the interruption");
+  return Ok();
+}
+
+// Of a killed rewind, too: what a person has edited keeps its name, and the rewound step has it as well, as it must to be taken back
+// later.
+Status Rewinder::ShareWithOrigin(AnchorId slot, Parent& parent, const std::string& name) {
+  if (in_.recorder != nullptr || in_.origin == nullptr || !place_.abilities.links) return Ok();
+  TRY_ASSIGN(const int anchors, in_.origin->Anchors());
+  if (::linkat(parent.object.fd.get(), name.c_str(), anchors, AnchorName(slot).c_str(), 0) == 0 ||
+      errno == EEXIST)
+    return Ok();
+  return Error::FromErrno(errno, fmt::format("keep {}", JoinPath(parent.path, name)));
 }
 
 Status Rewinder::TakeAway(const NameAt& at, Parent& parent, const std::string& name,
@@ -143,10 +163,9 @@ Status Rewinder::BringBack(const Lost& lost) {
   }
   TRY_ASSIGN(auto occupant, Occupant(**parent, name));
   if (occupant && occupant->id == in_.objects.Current(lost.object)) return Ok();  // it never left
-  const bool made_anew = lost.kept == Kept::kDirectory || lost.kept == Kept::kContent;
-  if (occupant && in_.recorder == nullptr && made_anew &&
-      (occupant->stat.mode & S_IFMT) == (lost.mode & S_IFMT)) {
-    // Killed between making it anew and noting whose place it took.
+  if (occupant && IsMadeAnew(lost, *occupant)) {
+    // A person's folder takes the old one's part, and keeps its looks.
+    if (!MayChange(*occupant)) TRY(NoteOccupied(path));
     in_.objects.Succeed(lost.object, occupant->id);
     return in_.objects.Flush();
   }
@@ -154,14 +173,21 @@ Status Rewinder::BringBack(const Lost& lost) {
     // A symlink that this policy leaves alone makes room: it may be the step's own.
     const bool makes_room = in_.recorder != nullptr && SkipsLink(occupant->stat.mode);
     if (!makes_room) TRY(NoteOccupied(path));
-    if (in_.recorder == nullptr) return Ok();
     // After a crash the person's object keeps the name; by force the step's does. The other one gets a name beside.
-    if (in_.keep != nullptr && lost.kept == Kept::kAnchor && !makes_room)
-      return ReturnAside(lost, **parent, name);
+    const bool theirs = (in_.recorder == nullptr || in_.keep != nullptr) && !makes_room;
+    if (theirs && lost.kept == Kept::kAnchor) return ReturnAside(lost, **parent, name);
+    if (in_.recorder == nullptr) return Ok();
     TRY(SetAside(lost.at, **parent, name, *occupant));
   }
   if (lost.kept == Kept::kAnchor) return ReturnToFreeName(lost, **parent, name);
   return MakeAnew(lost, **parent, name);
+}
+
+// Of a killed rewind: was that killed between making the object anew and noting whose place it took?
+bool Rewinder::IsMadeAnew(const Lost& lost, const OpenObject& occupant) const {
+  if (in_.recorder != nullptr || (occupant.stat.mode & S_IFMT) != (lost.mode & S_IFMT))
+    return false;
+  return lost.kept == Kept::kDirectory || (lost.kept == Kept::kContent && MayChange(occupant));
 }
 
 // Whoever did this was faster than the look before the rewind, or had done it before the step was closed.
@@ -189,6 +215,10 @@ static std::optional<std::string> FreeNameBeside(int dir_fd, const std::string& 
 }
 
 Status Rewinder::ReturnAside(const Lost& lost, Parent& parent, const std::string& name) {
+  if (in_.recorder == nullptr) {  // it may have been killed right behind this very rename
+    TRY_ASSIGN(const int anchors, in_.files.Anchors());
+    if (!NameExists(anchors, AnchorName(lost.anchor).c_str())) return Ok();
+  }
   const auto beside = FreeNameBeside(parent.object.fd.get(), name);
   if (!beside) return Error(Code::kExists, "no free name beside an occupied one");
   Lost renamed = lost;
@@ -473,9 +503,8 @@ Status Rewinder::Undo(const ReplaceRecord& r) {
     now.reset();
   }
   if (swapped && !MayChange(*now)) {
-    AddConflict(ConflictKind::kEdited, path,
-                "changed after the step was interrupted; kept as it is");
-    return Ok();
+    TellKept(path);
+    return r.returned != 0 ? ShareWithOrigin(r.origin, **parent, name) : Ok();
   }
   if (now) return ExchangeInodes(r, **parent, name, *now);
   // The fresh inode was removed later in the step: the old one comes back as after a removal.

@@ -87,6 +87,9 @@ class Rewinder {
   Status TakeAwayRaw(const CreateRecord& r, Parent& parent, const std::string& name,
                      const OpenObject& object);
   Status TakenAway(const std::string& path, const OpenObject& object, int err);
+  Status TellTaken(const CreateRecord& r, const std::string& path);
+  Status ShareWithOrigin(AnchorId slot, Parent& parent, const std::string& name);
+  bool IsMadeAnew(const Lost& lost, const OpenObject& occupant) const;
   Status UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
                       const std::optional<OpenObject>& at_to);
   // Edits by other hands, told by the signature at the first look at an object: our own changes move its times afterwards.
@@ -164,6 +167,12 @@ class Rewinder {
   void AddConflict(ConflictKind kind, std::string_view path, std::string_view detail) {
     report_.conflicts.push_back({kind, std::string(path), std::string(detail)});
   }
+  // Once per path: content and metadata have a record each.
+  void TellKept(std::string_view path) {
+    if (told_kept_.emplace(path).second)
+      AddConflict(ConflictKind::kEdited, path, "changed after the interruption; kept as it is");
+  }
+  Status MarkUnreturned();
   bool SkipsLink(uint32_t mode) const {
     return S_ISLNK(mode) && in_.symlinks != SymlinkPolicy::kReadWrite;
   }
@@ -193,6 +202,8 @@ class Rewinder {
   std::unordered_set<ObjectId> made_anew_;
   std::optional<std::unordered_map<ObjectId, uint32_t>> flags_;  // of FlagsFor, when asked for
   PathMap<Note> notes_;  // everything touched, at its present path
+  std::unordered_set<std::string> told_kept_;
+  bool marked_ = false;
 };
 
 template <class Op>

@@ -57,6 +57,7 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   header.uid = RandomId();
   TRY_ASSIGN(auto recorder, StepWriter::Create(*place_, frame_->wal(), kRewind, header,
                                                {.durability = options_.durability}));
+  TRY_ASSIGN(auto beats, RewindBeats::Start(*this));
   const RewindInput input{.place = *place_,
                           .objects = objects_,
                           .view = source.view,
@@ -96,7 +97,9 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
     }
     done = summary.error();
   }
+  recorder->Beat(StampingNow());  // all that was written so far is ours
   recorder.reset();
+  beats.reset();
   Status back = TakeBackReversal();
   if (!back.ok())
     return done.error().WithContext(
@@ -104,7 +107,21 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   return done;
 }
 
-// Undoes wal/rewind, whether it failed just now or was killed earlier.
+Result<std::unique_ptr<LogCore::RewindBeats>> LogCore::RewindBeats::Start(LogCore& core) {
+  TRY_ASSIGN(const Fd dir, OpenSubdir(core.frame_->wal(), kRewind));
+  TRY_ASSIGN(CursorFile file, CursorFile::Open(dir.get(), "journal"));
+  MutexLock lock(core.current_mutex_);
+  core.rewind_beats_.emplace(std::move(file));
+  return std::make_unique<RewindBeats>(core);
+}
+
+LogCore::RewindBeats::~RewindBeats() {
+  MutexLock lock(core_.current_mutex_);
+  core_.rewind_beats_.reset();
+}
+
+// Undoes wal/rewind, whether it failed just now or was killed earlier. Nothing records what is overwritten here, so what somebody changed
+// since stays as it is; and what could not be put back stays in the store.
 Status LogCore::TakeBackReversal() {
   TRY_ASSIGN(const auto reversal, OpenInterrupted(kRewind));
   if (!reversal) return Ok();
@@ -116,6 +133,8 @@ Status LogCore::TakeBackReversal() {
       return frame_->Discard(frame_->wal(), kRewind);
     return origin.error();
   }
+  TRY_ASSIGN(const auto keep, LateChanges());
+  TRY_ASSIGN(const auto beats, RewindBeats::Start(*this));
   RewindReport report;
   TRY(Rewind({.place = *place_,
               .objects = objects_,
@@ -123,11 +142,24 @@ Status LogCore::TakeBackReversal() {
               .files = *reversal->files,
               .recorder = nullptr,
               .origin = origin->get(),
-              .force = Force::kYes},
+              .force = Force::kYes,
+              .keep = &keep},
              report));
-  for (const Conflict& conflict : report.conflicts) NoteLeftBehind(conflict);
+  NoteLeftBehind(std::move(report));
   TRY(MakePowerSafe(Reach::kEverything));
-  return frame_->Discard(frame_->wal(), kRewind);
+  TRY(BeatForInterrupted());
+  TRY(DropFolder(frame_->wal(), kRewind, nullptr));
+  if (!NameExists(frame_->wal(), kInProgress)) ::unlinkat(frame_->wal(), kKeepFile, 0);
+  return Ok();
+}
+
+Status LogCore::BeatForInterrupted() {
+  auto dir = OpenSubdir(frame_->wal(), kInProgress);
+  if (!dir.ok()) return dir.error().code() == Code::kNotFound ? Ok() : Status(dir.error());
+  auto file = CursorFile::Open(dir->get(), "journal");
+  if (!file.ok()) return file.error();
+  file->Beat(StampingNow());
+  return Ok();
 }
 
 Result<std::unique_ptr<StepFiles>> LogCore::FindByUid(uint64_t uid) {
@@ -226,7 +258,7 @@ Result<RewindReport> LogCore::AbortLocked() {
   if (source.view.unprotected())
     report.warnings.push_back("the step was not recorded in full: " +
                               source.view.unprotected_why());
-  // From here on changes are ours: a recovery of this very abort must not take them for a person's.
+  // Says to a recovery of this very abort that the edits before it have been noticed.
   TRY(ReplaceFileAt(frame_->wal(), kKeepFile, "", file_sync()));
   StepRow reversal;
   TRY(RunRewind(source, Force::kYes, nullptr, report, reversal));
@@ -247,9 +279,9 @@ Result<RewindReport> LogCore::AbortLocked() {
 // would be taken for one that was killed.
 Status LogCore::FinishAbort() {
   if (!NameExists(frame_->wal(), kAborted)) return Ok();
-  ::unlinkat(frame_->wal(), kKeepFile, 0);
   TRY(MakePowerSafe(Reach::kFolders));
   TRY(DropFolder(frame_->wal(), kRewind, nullptr));
+  ::unlinkat(frame_->wal(), kKeepFile, 0);
   return DropFolder(frame_->wal(), kAborted, nullptr);
 }
 

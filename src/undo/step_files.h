@@ -21,6 +21,8 @@
 namespace sandglass::undo {
 
 inline constexpr uint64_t kSmallFileBytes = 256 << 10;
+// A file in a step's folder: it holds something that could not be put back, and goes to damaged/ instead of trash/.
+inline constexpr const char* kUnreturned = "unreturned";
 
 class PackReader;
 

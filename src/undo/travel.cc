@@ -207,7 +207,7 @@ Result<RewindReport> LogCore::Travel(Journey journey) {
     status = CrossNewest(way, journey.force, several ? SpareRedo::kYes : SpareRedo::kNo, report);
   }
   if (!status.ok()) {
-    Status back = TurnBack(journey.start);
+    Status back = TurnBack(journey.start, journey.force);
     if (!back.ok()) {
       status = status.error().WithContext("only a part of the steps could be taken back or redone");
     } else if (several) {
@@ -248,13 +248,14 @@ Status LogCore::LookAhead(size_t target) {
   return RefusalOf(way, fmt::format("{} steps", count), plan.conflicts);
 }
 
-Status LogCore::TurnBack(size_t start) {
+// Gently, unless force was asked for: what a person did meanwhile is in the way of turning back as it is of going on. Then the log stays
+// where it is, which is a place between two steps.
+Status LogCore::TurnBack(size_t start, Force force) {
   TRY(EnsureSettled());
   if (Distance(steps_.size(), start) > 0)
-    TRY(SetOut({.target = start, .start = start, .force = Force::kYes}));
+    TRY(SetOut({.target = start, .start = start, .force = force}));
   RewindReport ignored;
-  while (steps_.size() != start)
-    TRY(CrossNewest(WayTo(start), Force::kYes, SpareRedo::kYes, ignored));
+  while (steps_.size() != start) TRY(CrossNewest(WayTo(start), force, SpareRedo::kYes, ignored));
   return Ok();
 }
 
@@ -290,14 +291,24 @@ Status LogCore::ResumeTravel() {
   const size_t most = steps_.size() + redo_.size();
   if (journey && journey->target <= most) {
     journey->start = std::min<size_t>(journey->start, most);  // a step may have been set aside
+    // Force was for what lay in the way then, not for what somebody has done since the kill.
+    journey->force = Force::kNo;
     auto report = Travel(*journey);
     if (report.ok())
       Append(std::move(*report), recovery_.rewind);
     else
-      recovery_.rewind.warnings.push_back("an interrupted undo was not completed: " +
-                                          report.error().message());
+      TellStopped(journey->target, report.error());
   }
   return Arrive();
+}
+
+// An interrupted travel that cannot go on: why, and all that is in its way from where it stands.
+void LogCore::TellStopped(size_t target, const Error& why) {
+  recovery_.rewind.warnings.push_back("an interrupted undo was not completed: " + why.message());
+  const size_t left = Distance(steps_.size(), target);
+  if (left == 0 || left > RowsOf(WayTo(target)).size()) return;
+  auto plan = Plan(WayTo(target), left, AnchorCheck::kLooks);
+  if (plan.ok()) Append(std::move(plan->conflicts), recovery_.rewind.conflicts);
 }
 
 Status LogCore::DropBarriers(StepId after) {

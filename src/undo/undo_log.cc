@@ -74,6 +74,7 @@ Status LogCore::Start(RegistryClaim claim) {
   TRY(MakePowerSafe(
       Reach::kEverything));  // what the last user's death left in the cache, and new folders
   TRY(shadows_.Load());
+  StartHeart();
   TRY(Recover());
   recovering_ = false;
   TRY(SettleBetweenSteps());

@@ -497,15 +497,18 @@ class FoldersBefore {
 
 }  // namespace
 
-Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const StepView& view,
-                                              int64_t cutoff_ns) {
+Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const ObjectsTable& objects,
+                                              const StepView& view, int64_t cutoff_ns) {
   const FoldersBefore folders(place, view);
   std::vector<ObjectId> late;
   Looker looker(place);
   for (const auto& [path, expected] : view.expected().map()) {
     auto found = looker.At(path);
     if (!found || found->stat.ctime_ns <= cutoff_ns) continue;
-    const bool names = found->stat.IsDirectory() && folders.OnlyNamesChanged(path, *found);
+    const bool known = found->id == objects.Current(expected.object) ||
+                       found->id == objects.Current(expected.before);
+    const bool names =
+        found->stat.IsDirectory() && known && folders.OnlyNamesChanged(path, *found);
     if (!names) late.push_back(found->id);
   }
   TRY(looker.failure());

@@ -87,8 +87,8 @@ bool HasHappened(IntentKind kind, ObjectId object, ObjectId now);
 // Operations that were intended and never settled, settled by what is on disk.
 Result<std::vector<OutcomeRecord>> JudgeOpenIntents(const Place& place, const StepView& view);
 
-// Objects of an interrupted step that changed after `cutoff_ns`: a person's, to be kept.
-Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const StepView& view,
-                                              int64_t cutoff_ns);
+// Objects of something interrupted that changed after `cutoff_ns`: a person's, to be kept.
+Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const ObjectsTable& objects,
+                                              const StepView& view, int64_t cutoff_ns);
 
 }  // namespace sandglass::undo
