@@ -89,17 +89,18 @@ void LogCore::CompactObjects() {
              live.ok() ? objects_.Compact(*live, uids) : Status(live.error()));
 }
 
-// One rename makes a step's folder disappear; the deletion of its files can take its time.
+// One rename makes a step's folder disappear; the deletion of its files can take its time. Not a byte of it goes before that: killed in
+// between, the step would be listed and could not be taken back.
 Status LogCore::DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close) {
-  const bool shared = close == nullptr || close->shared_anchors > 0;
-  if (shared) {
-    if (auto dir = OpenSubdir(parent_fd, folder.c_str()); dir.ok()) {
-      if (NameExists(dir->get(), kUnreturned)) return KeepUnreturned(parent_fd, folder, dir->get());
-      UnlinkSharedAnchors(dir->get());
-    }
-    BestEffort("save signatures", objects_.Flush());
+  if (close == nullptr || close->shared_anchors > 0) {
+    auto dir = OpenSubdir(parent_fd, folder.c_str());
+    if (dir.ok() && NameExists(dir->get(), kUnreturned))
+      return KeepUnreturned(parent_fd, folder, dir->get());
+    TRY(frame_->Hold(parent_fd, folder.c_str()));
+    BestEffort("let go of a dropped step", ReleaseHeld());
+  } else {
+    TRY(frame_->Discard(parent_fd, folder.c_str()));
   }
-  TRY(frame_->Discard(parent_fd, folder.c_str()));
   if (options_.compression == Compression::kOff)
     EmptyTrash();
   else
@@ -107,11 +108,20 @@ Status LogCore::DropFolder(int parent_fd, const std::string& folder, const Close
   return Ok();
 }
 
+// What is held in the trash has anchors of objects that live on under other names; also what a killed process left there.
+Status LogCore::ReleaseHeld() {
+  TRY_ASSIGN(const auto held, frame_->Held());
+  for (const std::string& name : held) {
+    if (auto dir = frame_->OpenHeld(name); dir.ok()) UnlinkSharedAnchors(dir->get());
+    TRY(frame_->Release(name));
+  }
+  return Ok();
+}
+
 // The folder holds the only copies of something. What lives on elsewhere needs no further name here.
 Status LogCore::KeepUnreturned(int parent_fd, const std::string& folder, int dir_fd) {
   TRY_ASSIGN(const std::string name, frame_->SetAside(parent_fd, folder.c_str()));
   UnlinkSharedAnchors(dir_fd);
-  BestEffort("save signatures", objects_.Flush());
   const std::string text =
       fmt::format("what could not be put back was moved to damaged/{} in the undo store", name);
   options_.log.Warn("set aside", {{"folder", folder}, {"why", text}});
@@ -138,14 +148,25 @@ Status LogCore::DropLeftovers() {
 
 // Removing one of several names moves an object's ctime. That is our doing and no edit: its signature moves along.
 void LogCore::UnlinkSharedAnchors(int step_dir) {
-  ForEachAnchor(step_dir, [&](int folder, const char* name) {
-    auto object = OpenObjectAt(place_->identifier, folder, name);
-    if (!object.ok() || object->stat.nlink < 2) return;
-    const auto signature = objects_.Find(object->id);
-    if (::unlinkat(folder, name, 0) != 0 || !signature || !signature->Matches(object->stat)) return;
-    if (auto now = StatFd(object->fd.get()); now.ok())
-      objects_.Put(object->id, Signature::Of(*now));
+  const auto for_each_shared = [&](const auto& each) {
+    ForEachAnchor(step_dir, [&](int folder, const char* name) {
+      auto object = OpenObjectAt(place_->identifier, folder, name);
+      if (!object.ok() || object->stat.nlink < 2) return;
+      const auto signature = objects_.Find(object->id);
+      each(folder, name, *object, signature && signature->Matches(object->stat));
+    });
+  };
+  for_each_shared([&](int, const char*, const OpenObject& object, bool as_left) {
+    Signature moving = Signature::Of(object.stat);
+    moving.ctime_ns = Signature::kAnyCtime;
+    if (as_left) objects_.Put(object.id, moving);
   });
+  BestEffort("save signatures", objects_.Flush());
+  for_each_shared([&](int folder, const char* name, const OpenObject& object, bool as_left) {
+    if (::unlinkat(folder, name, 0) != 0 || !as_left) return;
+    if (auto now = StatFd(object.fd.get()); now.ok()) objects_.Put(object.id, Signature::Of(*now));
+  });
+  BestEffort("save signatures", objects_.Flush());
 }
 
 Status LogCore::ClearRedo() {

@@ -340,6 +340,7 @@ class LogCore {
   uint64_t RetainedBudget(uint64_t retained) const;
   Status DropFolder(int parent_fd, const std::string& folder, const CloseRecord* close)
       REQUIRES(lifecycle_);
+  Status ReleaseHeld() REQUIRES(lifecycle_);
   Status KeepUnreturned(int parent_fd, const std::string& folder, int dir_fd) REQUIRES(lifecycle_);
   // Drops the folder of a row that no list has any more. Where that fails it is a leftover, and tried again before steps change again.
   Status DropRow(int parent_fd, const StepRow& row) REQUIRES(lifecycle_);

@@ -66,7 +66,8 @@ bool Signature::Matches(const FileStat& stat) const {
   if (stat.IsDirectory())
     return ctime_ns == stat.ctime_ns ||
            (mtime_ns != stat.mtime_ns && stat.mtime_ns == stat.ctime_ns);
-  return size == stat.size && mtime_ns == stat.mtime_ns && ctime_ns == stat.ctime_ns;
+  return size == stat.size && mtime_ns == stat.mtime_ns &&
+         (ctime_ns == stat.ctime_ns || ctime_ns == kAnyCtime);
 }
 
 void AddObjects(ByteView piece, ObjectsContent& content) {

@@ -13,6 +13,9 @@
 namespace sandglass::undo {
 
 struct Signature {
+  // In the place of a ctime that we are about to move ourselves: whoever is killed before the new one is on record has not made an edit.
+  static constexpr int64_t kAnyCtime = INT64_MIN;
+
   uint64_t size = 0;
   int64_t mtime_ns = 0;
   int64_t ctime_ns = 0;

@@ -87,6 +87,7 @@ Result<bool> NothingHappened(int step_dir, const Result<StepView>& view) {
 }  // namespace
 
 Status LogCore::Recover() {
+  BestEffort("let go of dropped steps", ReleaseHeld());
   TRY(FinishPromotions());
   TRY(AdoptForgotten());
   TRY(FinishAbort());

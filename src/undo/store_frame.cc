@@ -16,6 +16,8 @@
 namespace sandglass::undo {
 namespace {
 
+constexpr std::string_view kHeldPrefix = "held-";
+
 std::optional<StepId> ParseStepId(std::string_view text) {
   StepId id;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id.value);
@@ -168,7 +170,27 @@ Result<std::unique_ptr<StoreFrame>> StoreFrame::Open(const Place& place) {
 }
 
 Status StoreFrame::Discard(int parent_fd, const char* name) {
-  const std::string unique = fmt::format("{:016x}-{}", RandomId(), next_trash_++);
+  return MoveToTrash(parent_fd, name, "");
+}
+
+Status StoreFrame::Hold(int parent_fd, const char* name) {
+  return MoveToTrash(parent_fd, name, kHeldPrefix);
+}
+
+Result<std::vector<std::string>> StoreFrame::Held() const {
+  TRY_ASSIGN(auto names, ListNames(trash_.get()));
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with(kHeldPrefix); });
+  return names;
+}
+
+Result<Fd> StoreFrame::OpenHeld(const std::string& held) const {
+  return OpenSubdir(trash_.get(), held.c_str());
+}
+
+Status StoreFrame::Release(const std::string& held) { return Discard(trash_.get(), held.c_str()); }
+
+Status StoreFrame::MoveToTrash(int parent_fd, const char* name, std::string_view prefix) {
+  const std::string unique = fmt::format("{}{:016x}-{}", prefix, RandomId(), next_trash_++);
   if (::renameat(parent_fd, name, trash_.get(), unique.c_str()) == 0) return Ok();
   const int why = errno;
   if (why == ENOENT && !NameExists(parent_fd, name)) return Ok();
@@ -184,7 +206,9 @@ Result<std::string> StoreFrame::SetAside(int parent_fd, const char* name) {
 
 Status StoreFrame::EmptyTrash() {
   TRY_ASSIGN(const auto names, ListNames(trash_.get()));
-  for (const std::string& name : names) TRY(RemoveTreeAt(trash_.get(), name.c_str()));
+  for (const std::string& name : names) {
+    if (!name.starts_with(kHeldPrefix)) TRY(RemoveTreeAt(trash_.get(), name.c_str()));
+  }
   return Ok();
 }
 

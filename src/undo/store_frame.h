@@ -50,6 +50,11 @@ class StoreFrame {
 
   // Moves a folder into trash/, from where it is deleted later. One rename.
   Status Discard(int parent_fd, const char* name);
+  // The same, but EmptyTrash, which other threads call, leaves it alone until Release.
+  Status Hold(int parent_fd, const char* name);
+  Result<std::vector<std::string>> Held() const;
+  Result<Fd> OpenHeld(const std::string& held) const;
+  Status Release(const std::string& held);
   // Moves a folder into damaged/, where it stays for people to look at, and says its name there.
   Result<std::string> SetAside(int parent_fd, const char* name);
   // Deletes what is in trash/.
@@ -57,6 +62,7 @@ class StoreFrame {
 
  private:
   explicit StoreFrame(const Place& place) : place_(place) {}
+  Status MoveToTrash(int parent_fd, const char* name, std::string_view prefix);
 
   const Place& place_;
   Fd lock_, wal_, steps_, redo_, trash_;
