@@ -282,14 +282,16 @@ Result<std::unordered_set<ObjectId>> LogCore::LateChanges() {
     keep = ParseKeepList(*written);
   else if (written.error().code() != Code::kNotFound)
     return written.error();
-  // Who takes a step back beats in the rewind, and there is none that is not the step's own.
+  // The rewind first: if there is a step as well, it is that step's, and whoever ran it looked after both.
   int64_t alive_ns = 0;
   for (const char* folder : {kRewind, kInProgress}) {
     TRY_ASSIGN(const std::vector<StepView> views, ViewsOf(folder));
+    if (views.empty()) continue;
+    TRY_ASSIGN(const Fd dir, OpenSubdir(frame_->wal(), folder));
     for (const StepView& view : views) {
       alive_ns = std::max(alive_ns, view.journal().heartbeat_ns());
-      TRY_ASSIGN(const auto late,
-                 FindLateChanges(*place_, objects_, view, alive_ns + kHeartbeatSlackNs));
+      TRY_ASSIGN(const auto late, FindLateChanges(*place_, objects_, view, dir.get(),
+                                                  alive_ns + kHeartbeatSlackNs));
       keep.insert(late.begin(), late.end());
     }
   }

@@ -495,13 +495,26 @@ class FoldersBefore {
   std::unordered_map<ObjectId, Look> before_;
 };
 
+// What lost a name in the step, was copied for want of an anchor, and may have further names.
+std::vector<ObjectId> SharedCopies(const StepView& view) {
+  std::vector<ObjectId> copies;
+  view.journal().ForEach<RemoveRecord, RenameRecord>([&](const Record& record, size_t) {
+    const auto* remove = std::get_if<RemoveRecord>(&record);
+    const ObjectId copied = CopiedBy(view, record);
+    if (copied != kNoObject && (remove == nullptr || remove->nlink != 1)) copies.push_back(copied);
+  });
+  return copies;
+}
+
 }  // namespace
 
 Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const ObjectsTable& objects,
-                                              const StepView& view, int64_t cutoff_ns) {
+                                              const StepView& view, int step_dir,
+                                              int64_t cutoff_ns) {
   const FoldersBefore folders(place, view);
   std::vector<ObjectId> late;
   Looker looker(place);
+  LinkIndex links(place);
   for (const auto& [path, expected] : view.expected().map()) {
     auto found = looker.At(path);
     if (!found || found->stat.ctime_ns <= cutoff_ns) continue;
@@ -510,6 +523,17 @@ Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const ObjectsT
     const bool names =
         found->stat.IsDirectory() && known && folders.OnlyNamesChanged(path, *found);
     if (!names) late.push_back(found->id);
+  }
+  ForEachAnchor(step_dir, [&](int folder, const char* name) {
+    const auto stat = StatAt(folder, name);
+    if (!stat.ok() || stat->nlink < 2 || stat->ctime_ns <= cutoff_ns) return;
+    if (const auto object = OpenObjectAt(place.identifier, folder, name); object.ok())
+      late.push_back(object->id);
+  });
+  for (const ObjectId& copied : SharedCopies(view)) {
+    const auto path = links.Find(objects.Current(copied));
+    const auto stat = path ? looker.Stat(*path) : std::nullopt;
+    if (stat && stat->ctime_ns > cutoff_ns) late.push_back(objects.Current(copied));
   }
   TRY(looker.failure());
   return late;

@@ -87,8 +87,10 @@ bool HasHappened(IntentKind kind, ObjectId object, ObjectId now);
 // Operations that were intended and never settled, settled by what is on disk.
 Result<std::vector<OutcomeRecord>> JudgeOpenIntents(const Place& place, const StepView& view);
 
-// Objects of something interrupted that changed after `cutoff_ns`: a person's, to be kept.
+// Objects of something interrupted that changed after `cutoff_ns`: a person's, to be kept. Also those that lost the names it knows and live
+// on under others: `step_dir` has their anchors.
 Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const ObjectsTable& objects,
-                                              const StepView& view, int64_t cutoff_ns);
+                                              const StepView& view, int step_dir,
+                                              int64_t cutoff_ns);
 
 }  // namespace sandglass::undo

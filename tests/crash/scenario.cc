@@ -65,12 +65,15 @@ int Fail(const Error& error) {
 
 int List() {
   for (const Scenario& scenario : AllScenarios()) {
+    Json edits = Json::Array();
+    for (const std::string& path : scenario.edits) edits.Append(path);
     const Json row = Json::Object({{"name", scenario.name},
                                    {"about", scenario.about},
                                    {"evicts", scenario.eviction == Eviction::kOldest},
                                    {"after_crash_of", scenario.after_crash_of},
                                    {"crash_percent", scenario.crash_percent},
-                                   {"pause_ms", scenario.pause_ms}});
+                                   {"pause_ms", scenario.pause_ms},
+                                   {"edits", std::move(edits)}});
     fmt::print("{}\n", WriteJson(row));
   }
   return 0;

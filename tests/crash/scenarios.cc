@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -252,7 +253,17 @@ void AddHistories(std::vector<Scenario>& all) {
 }
 
 void AddUpkeep(std::vector<Scenario>& all) {
-  const auto two_steps = InTurn({StepOf(1, LargeWork), StepOf(2, SecondWork)});
+  // The step that goes has anchors of a file that lives on, and that a step that stays has changed.
+  const auto unlink_one = [](ProjectOps& ops, const Means& means) -> Status {
+    TRY(LargeWork(ops, means));
+    TRY(ops.Unlink("src/third"));
+    return ops.Unlink("links/two");
+  };
+  const auto write_other = [](ProjectOps& ops, const Means& means) -> Status {
+    TRY(SecondWork(ops, means));
+    return ops.Overwrite("links/one", "its last name");
+  };
+  const auto two_steps = InTurn({StepOf(1, unlink_one), StepOf(2, write_other)});
   all.push_back({.name = "eviction",
                  .about = "the oldest step goes when there are too many",
                  .setup = two_steps,
@@ -272,6 +283,21 @@ void AddUpkeep(std::vector<Scenario>& all) {
                      }),
        .configure = FewBytes,
        .eviction = Eviction::kOldest});
+  all.push_back({.name = "step_drops_shared_redo",
+                 .about = "a new step empties a redo with names of a file that lives on",
+                 .setup = InTurn({StepOf(1,
+                                         [](ProjectOps& ops, const Means&) -> Status {
+                                           return ops.Overwrite("links/one", "changed");
+                                         }),
+                                  StepOf(2,
+                                         [](ProjectOps& ops, const Means&) -> Status {
+                                           TRY(ops.Link("links/one", "links/four"));
+                                           return ops.Link("links/one", "links/five");
+                                         }),
+                                  RollbackOf(1)}),
+                 .run = StepOf(7, [](ProjectOps& ops, const Means&) {
+                   return ops.WriteNew("new.txt", "instead");
+                 })});
   all.push_back({.name = "compression",
                  .about = "a closed step is compressed",
                  .run = CompressedStep,
@@ -320,6 +346,21 @@ void AddRecoveries(std::vector<Scenario>& all) {
   add_late("mixed.rollback", 60);
 }
 
+// The same again, with a person who edits files before the log is opened.
+void AddEdits(std::vector<Scenario>& all) {
+  for (const char* base : {"mixed", "mixed.rollback", "mixed.redo", "abort", "rollback_three",
+                           "recovery.mixed.50", "recovery.mixed.rollback.70"}) {
+    const auto found = std::find_if(
+        all.begin(), all.end(), [&](const Scenario& scenario) { return scenario.name == base; });
+    Scenario edited = *found;
+    edited.name += ".edited";
+    edited.about += ", and files are edited before the log is opened";
+    edited.pause_ms = 300;
+    edited.edits = {"README.md", "data/large.bin", "data/table.csv", "src/main.cc", "src/util.cc"};
+    all.push_back(std::move(edited));
+  }
+}
+
 // NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)
 
 }  // namespace
@@ -331,6 +372,7 @@ std::vector<Scenario> AllScenarios() {
   AddHistories(all);
   AddUpkeep(all);
   AddRecoveries(all);
+  AddEdits(all);
   return all;
 }
 

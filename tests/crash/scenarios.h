@@ -24,7 +24,8 @@ struct Scenario {
   Eviction eviction = Eviction::kNone;
   std::string after_crash_of;  // begins where the run of this one was killed
   uint32_t crash_percent = 0;
-  uint32_t pause_ms = 0;  // after each kill: time passes before a person starts again
+  uint32_t pause_ms = 0;           // after each kill: time passes before a person starts again
+  std::vector<std::string> edits;  // what that person then writes to
 };
 
 // Each work as a step, its rollback and its redo; and what is more than one step.

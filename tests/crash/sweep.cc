@@ -38,6 +38,11 @@ Result<ScenarioInfo> ParseScenario(const std::string& line) {
   info.crash_percent = static_cast<uint32_t>(percent);
   TRY_ASSIGN(const uint64_t pause, row.GetUint("pause_ms"));
   info.pause_ms = static_cast<uint32_t>(pause);
+  const Json* edits = row.Find("edits");
+  if (edits == nullptr || edits->AsArray() == nullptr) return info;
+  for (const Json& path : *edits->AsArray()) {
+    if (path.AsString() != nullptr) info.edits.push_back(*path.AsString());
+  }
   return info;
 }
 

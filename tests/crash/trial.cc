@@ -40,6 +40,8 @@ Result<History> HistoryIn(const Json& answer) {
   return history;
 }
 
+std::string EditOf(const std::string& path) { return "by a person: " + path; }
+
 bool IsTrue(const Json& answer, std::string_view key) {
   const Json* value = answer.Find(key);
   return value != nullptr && value->AsBool().value_or(false);
@@ -71,7 +73,8 @@ Result<Verdict> Trial::Run(const Deal& deal) {
     TRY(JudgeEnd(verdict.trace, deal));
     TRY_ASSIGN(const TreePtr at_end, ReadTree());
     Pause();
-    TRY(JudgeReopening(at_end));
+    TRY(EditAsPerson());
+    TRY(edited_.empty() ? JudgeReopening(at_end) : JudgeEdits());
   }
   verdict.problems = std::move(problems_);
   verdict.states = ledger_.states();
@@ -169,6 +172,43 @@ Status Trial::JudgeEnd(const Trace& trace, const Deal& deal) {
     return Ok();
   }
   CompareWith("end of the run", knowledge_.reference.back().expected, states.back().expected.tree);
+  return Ok();
+}
+
+// Where nothing of that name is left, a file is made, unless its folder is gone, too.
+Status Trial::EditAsPerson() {
+  for (const std::string& path : scenario_.edits) {
+    std::ofstream file(folder_ + "/w/project/" + path, std::ios::trunc);
+    file << EditOf(path) << std::flush;
+    if (file.good()) edited_.push_back(path);
+  }
+  return Ok();
+}
+
+// What the rest of the tree becomes around the edits is a matter of the report. That they are there, or told of, is not.
+Status Trial::JudgeEdits() {
+  TreePtr tree;
+  const auto look = [&](std::string_view) -> Status {
+    TRY_ASSIGN(tree, ReadTree());
+    return Ok();
+  };
+  TRY_ASSIGN(const Answer answer, RunPlainly("reopen", {}, look));
+  const Result<Json> parsed = ParseJson(answer.line);
+  if (!answer.end.ok() || !parsed.ok() || tree == nullptr) {
+    Report("reopening failed", {answer.end.Describe(), answer.line});
+    return Ok();
+  }
+  const std::vector<std::string> told = StringsIn(*parsed, "conflicts");
+  for (const std::string& path : edited_) {
+    const bool there = std::any_of(tree->begin(), tree->end(), [&](const auto& entry) {
+      return entry.second.body == EditOf(path);
+    });
+    const bool is_told = std::any_of(told.begin(), told.end(), [&](const std::string& line) {
+      return line.find(path) != std::string::npos;
+    });
+    if (!there && !is_told) Report("an edit is gone without a word", {path, answer.line});
+  }
+  if (!IsTrue(*parsed, "second_open_clean")) Report("the second opening found work", {answer.line});
   return Ok();
 }
 

@@ -25,6 +25,8 @@ struct ScenarioInfo {
   std::string after_crash_of;  // set up by killing this scenario
   uint32_t crash_percent = 0;  // when: the share of its calls that it gets to make
   uint32_t pause_ms = 0;       // what passes after each kill before the log is opened again
+  std::vector<std::string>
+      edits;  // files that a person writes to between the last kill and the opening
 
   const std::string& base() const { return after_crash_of.empty() ? name : after_crash_of; }
 };
@@ -87,6 +89,8 @@ class Trial {
   MarkerSink LedgerSink();
 
   Status JudgeEnd(const Trace& trace, const Deal& deal);
+  Status EditAsPerson();
+  Status JudgeEdits();
   Status JudgeReopening(const TreePtr& at_end);
   Status JudgeSecondOpening(const Reopened& first);
   void CompareWith(const std::string& what, const Result<ExpectedTree>& expected,
@@ -98,6 +102,7 @@ class Trial {
   const Knowledge& knowledge_;
   const std::string folder_;
   Ledger ledger_;
+  std::vector<std::string> edited_;
   std::vector<std::string> problems_;
 };
 
