@@ -31,6 +31,13 @@ void Append(RewindReport from, RewindReport& to) {
 
 size_t Distance(size_t a, size_t b) { return a < b ? b - a : a - b; }
 
+// Is there anything that a person may have done?
+bool TellsEdits(const std::vector<Conflict>& conflicts) {
+  return std::any_of(conflicts.begin(), conflicts.end(), [](const Conflict& conflict) {
+    return conflict.kind != ConflictKind::kBusy && conflict.kind != ConflictKind::kCorrupt;
+  });
+}
+
 // Does the step give the name another meaning?
 bool TouchesName(const StepView& view, const std::string& path) {
   const PathMap<Expected>& expected = view.expected();
@@ -248,14 +255,18 @@ Status LogCore::LookAhead(size_t target) {
   return RefusalOf(way, fmt::format("{} steps", count), plan.conflicts);
 }
 
-// Gently, unless force was asked for: what a person did meanwhile is in the way of turning back as it is of going on. Then the log stays
-// where it is, which is a place between two steps.
+// By force, for live writers are no reason to stop half-way. But unless force was asked for, what a person did meanwhile is in the way of
+// turning back as it is of going on: then the log stays where it is, which is a place between two steps.
 Status LogCore::TurnBack(size_t start, Force force) {
   TRY(EnsureSettled());
   if (Distance(steps_.size(), start) > 0)
     TRY(SetOut({.target = start, .start = start, .force = force}));
   RewindReport ignored;
-  while (steps_.size() != start) TRY(CrossNewest(WayTo(start), force, SpareRedo::kYes, ignored));
+  while (steps_.size() != start) {
+    TRY_ASSIGN(const RewindReport plan, Plan(WayTo(start), 1, AnchorCheck::kPresence));
+    const Force now = TellsEdits(plan.conflicts) ? force : Force::kYes;
+    TRY(CrossNewest(WayTo(start), now, SpareRedo::kYes, ignored));
+  }
   return Ok();
 }
 
