@@ -55,7 +55,7 @@ std::optional<pid_t> SessionOf(pid_t pid, const std::string& store) {
 }
 
 std::optional<pid_t> OwnerOf(int store, const std::string& path) {
-  struct stat lock {};
+  struct stat lock{};
   const auto text = ReadFileAt(store, "lock", kMaxLockFile);
   if (!text.ok() || ::fstatat(store, "lock", &lock, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
   pid_t pid = 0;

@@ -69,8 +69,7 @@ int WaitFor(pid_t child) {
 }
 
 // `before_exec` runs in the child and may change its descriptors.
-Ended Execute(
-    const Words& words, const std::function<void()>& before_exec = [] {}) {
+Ended Execute(const Words& words, const std::function<void()>& before_exec = [] {}) {
   const Fd in(MustCall(::open("/dev/null", O_RDONLY | O_CLOEXEC), "open /dev/null"));
   const Fd out(MustCall(::memfd_create("out", MFD_CLOEXEC), "memfd")),
       err(MustCall(::memfd_create("err", MFD_CLOEXEC), "memfd"));

@@ -121,8 +121,9 @@ Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console&
   TRY_ASSIGN(session::CommandReport report, RunInWorld(options, command, place, console));
   TellEnding(arguments, report, console);
   if (report.outcome.ending == control::Ending::kLost)
-    return Error(Code::kIo, "the world ended before the command did; the next start takes back what it "
-                            "had begun");
+    return Error(Code::kIo,
+                 "the world ended before the command did; the next start takes back what it "
+                 "had begun");
   TRY(staged.Decide(command.label, report, console));
   for (const std::string& line : StageLines(staged.outcomes())) console.Note(line);
   const std::vector<ReportedProject> projects = Reported(arguments, options);

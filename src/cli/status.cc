@@ -22,7 +22,7 @@ constexpr Option kOptions[] = {kProjectOption, kStoreOption, kUndoDirOption, kJs
 
 struct AbilityRow {
   std::string_view name;
-  bool undo::StoreAbilities::*has;
+  bool undo::StoreAbilities::* has;
   std::string_view meaning;
 };
 constexpr AbilityRow kAbilities[] = {

@@ -31,7 +31,7 @@ constexpr mode_t kOwnerOnly = 0700;
 
 // One on top of another cannot take changes, and its marks need attributes.
 Status CheckCanBeUpper(const std::string& folder) {
-  struct statfs info {};
+  struct statfs info{};
   if (::statfs(folder.c_str(), &info) != 0) return Error::FromErrno(errno, folder);
   if (info.f_type == OVERLAYFS_SUPER_MAGIC)
     return Error(Code::kUnsupported, fmt::format("{} lies on an overlay itself", folder));

@@ -290,8 +290,8 @@ Result<std::unordered_set<ObjectId>> LogCore::LateChanges() {
     TRY_ASSIGN(const Fd dir, OpenSubdir(frame_->wal(), folder));
     for (const StepView& view : views) {
       alive_ns = std::max(alive_ns, view.journal().heartbeat_ns());
-      TRY_ASSIGN(const auto late, FindLateChanges(*place_, objects_, view, dir.get(),
-                                                  alive_ns + kHeartbeatSlackNs));
+      TRY_ASSIGN(const auto late,
+                 FindLateChanges(*place_, objects_, view, dir.get(), alive_ns + kHeartbeatSlackNs));
       keep.insert(late.begin(), late.end());
     }
   }

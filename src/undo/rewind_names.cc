@@ -438,6 +438,12 @@ Status Rewinder::UndoExchange(const RenameRecord& r, Parent& from, Parent& to,
   return Ok();
 }
 
+// What has to be opened for it changes itself, if only until it is moved.
+TouchReason Rewinder::ReasonToMove(const OpenObject& object) {
+  const bool closed = IsWrittenWhenMoved(object, Stays::kYes) && (object.stat.mode & S_IWUSR) == 0;
+  return closed ? TouchReason::kDirect : TouchReason::kNames;
+}
+
 Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
   const std::string from_name(r.from.name), to_name(r.to.name);
   const std::string from_path = JoinPath(r.from.dir, from_name),
@@ -453,8 +459,9 @@ Status Rewinder::MoveBack(const RenameRecord& r, Parent& from, Parent& to) {
   }
   std::optional<OpSeq> seq;
   if (in_.recorder != nullptr) {
-    TRY(in_.recorder->TouchMeta(*object, to_path, TouchReason::kNames));
-    if (exchange && blocker) TRY(in_.recorder->TouchMeta(*blocker, from_path, TouchReason::kNames));
+    TRY(in_.recorder->TouchMeta(*object, to_path, ReasonToMove(*object)));
+    if (exchange && blocker)
+      TRY(in_.recorder->TouchMeta(*blocker, from_path, ReasonToMove(*blocker)));
     TRY_ASSIGN(seq, in_.recorder->IntendRename(
                         r.to, r.from, exchange ? RenameMode::kExchange : RenameMode::kNoReplace,
                         *object, exchange && blocker ? &*blocker : nullptr, {}));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <optional>
@@ -182,6 +183,11 @@ class Rewinder {
   enum class Stays : uint8_t { kNo, kYes };
   template <class Op>
   int Attempt(Parent& parent, const OpenObject* object, Op op, Stays stays = Stays::kNo);
+  static TouchReason ReasonToMove(const OpenObject& object);
+  // A folder holds the name "..": who gives it another parent needs to be allowed to write to it.
+  static bool IsWrittenWhenMoved(const OpenObject& object, Stays stays) {
+    return stays == Stays::kYes && object.stat.IsDirectory() && ::geteuid() != 0;
+  }
 
   const RewindInput& in_;
   const Place& place_;
@@ -211,9 +217,10 @@ int Rewinder::Attempt(Parent& parent, const OpenObject* object, Op op, Stays sta
   if (op() == 0) return 0;
   if (errno != EACCES && errno != EPERM) return errno;
   LiftFolder(parent.object, parent.path);
-  const uint32_t flags = object != nullptr ? ClearBlockingFlags(*object) : 0;
+  Lifted lifted;
+  if (object != nullptr) Lift(*object, IsWrittenWhenMoved(*object, stays) ? S_IWUSR : 0, lifted);
   const int err = op() == 0 ? 0 : errno;
-  if (flags != 0 && stays == Stays::kYes) SetFlags(*object, flags);
+  if (object != nullptr && stays == Stays::kYes) Lower(*object, lifted);
   return err;
 }
 

@@ -79,9 +79,8 @@ Result<std::vector<Conflict>> LogCore::Conflicts(const Crossing& crossing, StepF
                                                  const std::vector<Barrier>& barriers,
                                                  AnchorCheck check) {
   const StepView& view = crossing.view;
-  TRY_ASSIGN(
-      std::vector<Conflict> conflicts,
-      FindEdits(*place_, objects_, view, files, shadows_, options_.symlinks, crossing.later));
+  TRY_ASSIGN(std::vector<Conflict> conflicts, FindEdits(*place_, objects_, view, files, shadows_,
+                                                        options_.symlinks, crossing.later));
   for (const Barrier& barrier : barriers) {
     if (!IsCrossed(barrier, crossing)) continue;
     if (barrier.paths.empty())

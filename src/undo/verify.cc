@@ -520,8 +520,7 @@ Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const ObjectsT
     if (!found || found->stat.ctime_ns <= cutoff_ns) continue;
     const bool known = found->id == objects.Current(expected.object) ||
                        found->id == objects.Current(expected.before);
-    const bool names =
-        found->stat.IsDirectory() && known && folders.OnlyNamesChanged(path, *found);
+    const bool names = found->stat.IsDirectory() && known && folders.OnlyNamesChanged(path, *found);
     if (!names) late.push_back(found->id);
   }
   ForEachAnchor(step_dir, [&](int folder, const char* name) {

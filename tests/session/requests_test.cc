@@ -33,7 +33,7 @@ class SessionRequests : public SandglassFixture {
   // While a command runs that has changed nothing.
   Started BeginIdle() {
     Started started = BeginScript(std::string("echo ready; ") + kUntilStopped);
-    struct stat said {};
+    struct stat said{};
     for (int i = 0; i < 1000 && said.st_size == 0; ++i) {
       ::usleep(10'000);
       MustCall(::fstat(started.out.get(), &said), "fstat");

@@ -344,6 +344,31 @@ TEST_F(UndoPersonsMetadata, AFolderThatAStepItselfClosedDoesNotStandInTheWay) {
       Who::kOrdinaryUser);
 }
 
+// To move a folder to another parent is to write to it.
+TEST_F(UndoPersonsMetadata, AFolderThatAStepMovedAndClosedGoesBack) {
+  workspace().WriteFile("d/sub/file", "file");
+  GiveToOrdinaryUser(workspace());
+  RunForked(
+      [&] {
+        OpenLog();
+        const TreeSnapshot before = Snapshot();
+        InStep([&] {
+          EXPECT_OK(ops().Mkdir("e"));
+          EXPECT_OK(ops().Rename("d/sub", "e/sub"));
+          EXPECT_OK(ops().Chmod("e/sub", 0500));
+        });
+        const TreeSnapshot after = Snapshot();
+        RollBack(1);
+        ExpectTree(before);
+        RedoSteps(1);
+        ExpectTree(after);
+        RollBack(1);
+        ExpectTree(before);
+        CloseLog();
+      },
+      Who::kOrdinaryUser);
+}
+
 TEST_F(UndoPersonsMetadata, AnEditInAFolderThatTheStepClosedAndAPersonOpenedForItStandsInTheWay) {
   test::AgeTree(workspace().project());
   GiveToOrdinaryUser(workspace());

@@ -30,8 +30,7 @@ constexpr uint64_t kProcRootInode = 1;
 Error Failure(std::string_view what) { return Error::FromErrno(errno, what); }
 Error Refused(int sys_errno, std::string_view what) { return Error::FromErrno(sys_errno, what); }
 
-constexpr unsigned kIdentityMask =
-    STATX_TYPE | STATX_MODE | STATX_INO | STATX_NLINK | STATX_MNT_ID;
+constexpr unsigned kIdentityMask = STATX_TYPE | STATX_MODE | STATX_INO | STATX_NLINK | STATX_MNT_ID;
 
 Identity IdentityIn(const struct statx& st) {
   return Identity{makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, st.stx_mnt_id,

@@ -147,14 +147,14 @@ int OpenPoint(int root, const MountEntry& entry, PointKind kind) {
 }
 
 PointKind KindOf(const MountEntry& entry) {
-  struct stat status {};
+  struct stat status{};
   const bool file =
       entry.tree >= 0 && ::fstat(entry.tree, &status) == 0 && !S_ISDIR(status.st_mode);
   return file ? PointKind::kFile : PointKind::kFolder;
 }
 
 int RefuseSymlink(int place) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(place, &status) != 0) return errno;
   return S_ISLNK(status.st_mode) ? ELOOP : 0;
 }

@@ -37,7 +37,7 @@ bool IsOwnPlace(const MountEntry& entry) {
 int Allow(int ruleset, const MountEntry& entry, uint64_t writing) {
   const Fd place(::open(entry.target.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!place) return errno == ENOENT ? 0 : errno;
-  struct stat status {};
+  struct stat status{};
   if (::fstat(place.get(), &status) != 0) return errno;
   landlock_path_beneath_attr rule{};
   rule.allowed_access = S_ISDIR(status.st_mode) ? writing | LANDLOCK_ACCESS_FS_REFER : writing;
