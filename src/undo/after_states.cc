@@ -41,7 +41,8 @@ void LogCore::AdoptAttributes(const StepView& view) {
     // Another hand may have been at it already: then nobody can tell what the step left.
     const auto signature = objects_.Find(found->id);
     const bool as_left = signature && signature->ctime_ns == found->stat.ctime_ns;
-    objects_.PutAttributes(found->id, as_left ? AttributesAt(*place_, path) : std::nullopt);
+    const auto attributes = as_left ? AttributesAt(*place_, path) : std::optional<uint64_t>();
+    objects_.PutAttributes(found->id, attributes.ok() ? *attributes : std::nullopt);
   }
 }
 

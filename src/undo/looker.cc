@@ -7,9 +7,6 @@
 
 namespace sandglass::undo {
 
-namespace {
-
-// What the kernel says of a path that leads to nothing of the project, or to something closed.
 bool SaysAbsent(int sys_errno) {
   switch (sys_errno) {
     case 0:  // refused before the kernel was asked
@@ -26,8 +23,6 @@ bool SaysAbsent(int sys_errno) {
       return false;
   }
 }
-
-}  // namespace
 
 void Looker::NoteFailure(const Error& error) {
   if (failure_.ok() && !SaysAbsent(error.sys_errno())) failure_ = error;

@@ -15,6 +15,9 @@ struct Found {
   FileStat stat;
 };
 
+// Does the kernel say of a path that it leads to nothing of the project, or to something closed? Any other error tells nothing about it.
+bool SaysAbsent(int sys_errno);
+
 class Looker {
  public:
   explicit Looker(const Place& place) : place_(place) {}

@@ -96,6 +96,9 @@ Result<uint32_t> FlagsOf(const OpenObject& object) {
   if (object.readable) return ReadFlags(object.fd.get());
   Fd fd = OpenForFlags(object);
   if (fd.valid()) return ReadFlags(fd.get());
+  const bool has_flags = object.stat.IsRegular() || object.stat.IsDirectory();
+  if (has_flags && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+    return Error::FromErrno(errno, "read inode flags");
   return object.stat.nodump ? uint32_t{FS_NODUMP_FL} : 0u;
 }
 
@@ -301,13 +304,12 @@ uint64_t HashAttributes(const Xattrs& xattrs, uint32_t flags) {
   return std::max<uint64_t>(hasher.Digest(), 1);
 }
 
-std::optional<uint64_t> HashAttributes(const OpenObject& folder) {
+Result<uint64_t> HashAttributes(const OpenObject& folder) {
   const Fd fd = OpenForFlags(folder);
-  if (!fd.valid()) return std::nullopt;
-  const auto flags = ReadFlags(fd.get());
-  const auto xattrs = ReadXattrs(folder, Lifting::kNo);
-  if (!flags.ok() || !xattrs.ok()) return std::nullopt;
-  return HashAttributes(*xattrs, *flags);
+  if (!fd.valid()) return Error::FromErrno(errno, "open a folder");
+  TRY_ASSIGN(const uint32_t flags, ReadFlags(fd.get()));
+  TRY_ASSIGN(const Xattrs xattrs, ReadXattrs(folder, Lifting::kNo));
+  return HashAttributes(xattrs, flags);
 }
 
 Status ApplyMetadata(const OpenObject& object, const Metadata& want) {

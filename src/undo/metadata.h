@@ -54,8 +54,8 @@ Status CheckRoomForXattr(const OpenObject& object, size_t max_bytes);
 
 // What a stat does not tell, in one number that is never 0: two folders with the same number have the same xattrs and flags.
 uint64_t HashAttributes(const Xattrs& xattrs, uint32_t flags);
-// nullopt: not all of it can be read as it is.
-std::optional<uint64_t> HashAttributes(const OpenObject& folder);
+// Errors: not all of it can be read as it is.
+Result<uint64_t> HashAttributes(const OpenObject& folder);
 
 // The flags that a caller may set and that stop changes: they are cleared before a restore and set again last.
 inline constexpr uint32_t kBlockingFlags = 0x10 /*FS_IMMUTABLE_FL*/ | 0x20 /*FS_APPEND_FL*/;

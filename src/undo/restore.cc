@@ -374,8 +374,8 @@ Result<std::vector<Conflict>> FindIntrusions(const Place& place, const ObjectsTa
                                                             : "has been replaced since"});
       continue;
     }
-    if (!LooksAsLeft(place, objects, path, *found))
-      conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
+    TRY_ASSIGN(const bool as_left, LooksAsLeft(place, objects, path, *found));
+    if (!as_left) conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
   }
   TRY(looker.failure());
   return conflicts;

@@ -362,8 +362,10 @@ Status Rewinder::NoteSignatures() {
     TRY(CheckReturned(path, note, found->stat));
     TRY(NoteSignature(found->id, found->stat));
     if (found->stat.IsDirectory() && !IsOthers(found->id) &&
-        (StepChanged(found->id) || made_anew_.contains(found->id)))
-      in_.objects.PutAttributes(found->id, AttributesAt(place_, path));
+        (StepChanged(found->id) || made_anew_.contains(found->id))) {
+      TRY_ASSIGN(const auto attributes, AttributesAt(place_, path));
+      in_.objects.PutAttributes(found->id, attributes);
+    }
   }
   TRY(looker.failure());
   return in_.objects.Flush();

@@ -35,20 +35,22 @@ std::optional<Conflict> CompareName(const ObjectsTable& objects, const StepView&
   return std::nullopt;
 }
 
-// Does it look as the step left it, if taking the step back would change it?
-std::optional<Conflict> CompareState(const Place& place, const ObjectsTable& objects,
-                                     const StepView& view, const Shadows& shadows,
-                                     const std::string& path, const std::string& path_now,
-                                     const Expected& expected, const Found& found) {
-  if (expected.parent_only || !(expected.changed || view.IsBorn(expected.object)))
-    return std::nullopt;
-  if (shadows.Has(found.id))
-    return Conflict{ConflictKind::kBusy, path, "a running process has it open for writing"};
-  if (LooksAsLeft(place, objects, path_now, found)) return std::nullopt;
-  return Conflict{ConflictKind::kEdited, path, "has been changed since"};
-}
-
 using MaybeConflict = Result<std::optional<Conflict>>;
+
+// Does it look as the step left it, if taking the step back would change it?
+MaybeConflict CompareState(const Place& place, const ObjectsTable& objects, const StepView& view,
+                           const Shadows& shadows, const std::string& path,
+                           const std::string& path_now, const Expected& expected,
+                           const Found& found) {
+  if (expected.parent_only || !(expected.changed || view.IsBorn(expected.object)))
+    return std::optional<Conflict>();
+  if (shadows.Has(found.id))
+    return std::optional(
+        Conflict{ConflictKind::kBusy, path, "a running process has it open for writing"});
+  TRY_ASSIGN(const bool as_left, LooksAsLeft(place, objects, path_now, found));
+  if (as_left) return std::optional<Conflict>();
+  return std::optional(Conflict{ConflictKind::kEdited, path, "has been changed since"});
+}
 
 // What was kept is not there, not what it was, or on a part of the disk that cannot be read: damage. Any other error says nothing about it.
 MaybeConflict DamageOr(const Error& error, std::string_view path, std::string why) {
@@ -275,21 +277,24 @@ class ClosedFolders {
 
 }  // namespace
 
-std::optional<uint64_t> AttributesAt(const Place& place, const std::string& path) {
+Result<std::optional<uint64_t>> AttributesAt(const Place& place, const std::string& path) {
   const auto fd = OpenBeneath(place.root.get(), path, O_PATH | O_NOFOLLOW);
-  if (!fd.ok()) return std::nullopt;
-  const auto folder = OpenObjectFd(place.identifier, fd->get());
-  return folder.ok() ? HashAttributes(*folder) : std::nullopt;
+  const auto folder = fd.ok() ? OpenObjectFd(place.identifier, fd->get()) : fd.error();
+  const auto hash = folder.ok() ? HashAttributes(*folder) : folder.error();
+  if (hash.ok()) return std::optional(*hash);
+  if (!SaysAbsent(hash.error().sys_errno())) return hash.error();
+  return std::optional<uint64_t>();
 }
 
-bool LooksAsLeft(const Place& place, const ObjectsTable& objects, const std::string& path,
-                 const Found& found) {
+Result<bool> LooksAsLeft(const Place& place, const ObjectsTable& objects, const std::string& path,
+                         const Found& found) {
   const auto signature = objects.Find(found.id);
   if (!signature) return true;
   if (!signature->Matches(found.stat)) return false;
   const auto then =
       found.stat.IsDirectory() ? objects.FindAttributes(found.id) : std::optional<uint64_t>();
-  const auto now = then ? AttributesAt(place, path) : std::nullopt;
+  if (!then) return true;
+  TRY_ASSIGN(const auto now, AttributesAt(place, path));
   return !now || *now == *then;
 }
 
@@ -325,8 +330,10 @@ Result<std::vector<Conflict>> FindEdits(const Place& place, const ObjectsTable& 
                             symlinks != SymlinkPolicy::kReadWrite;
     if (makes_room) object.reset();
     auto conflict = CompareName(objects, view, path, expected, object);
-    if (!conflict && found && expected.object != kNoObject)
-      conflict = CompareState(place, objects, view, shadows, path, end.path, expected, *found);
+    if (!conflict && found && expected.object != kNoObject) {
+      TRY_ASSIGN(conflict,
+                 CompareState(place, objects, view, shadows, path, end.path, expected, *found));
+    }
     if (!conflict && found && expected.changed) conflict = running.Check(path, end.path, *found);
     if (conflict) conflicts.push_back(std::move(*conflict));
   }
@@ -476,14 +483,14 @@ class FoldersBefore {
   }
 
   // Names in a folder move both of its times to the same moment. Anything else was done to the folder itself.
-  bool OnlyNamesChanged(const std::string& path, const Found& found) const {
+  Result<bool> OnlyNamesChanged(const std::string& path, const Found& found) const {
     if (found.stat.mtime_ns != found.stat.ctime_ns) return false;
     const auto before = before_.find(found.id);
     if (before == before_.end()) return true;
     const Look& look = before->second;
+    TRY_ASSIGN(const auto attributes, AttributesAt(place_, path));
     return look.mode == found.stat.mode && look.uid == found.stat.uid &&
-           look.gid == found.stat.gid &&
-           AttributesAt(place_, path).value_or(look.attributes) == look.attributes;
+           look.gid == found.stat.gid && attributes.value_or(look.attributes) == look.attributes;
   }
 
  private:
@@ -520,7 +527,10 @@ Result<std::vector<ObjectId>> FindLateChanges(const Place& place, const ObjectsT
     if (!found || found->stat.ctime_ns <= cutoff_ns) continue;
     const bool known = found->id == objects.Current(expected.object) ||
                        found->id == objects.Current(expected.before);
-    const bool names = found->stat.IsDirectory() && known && folders.OnlyNamesChanged(path, *found);
+    bool names = false;
+    if (found->stat.IsDirectory() && known) {
+      TRY_ASSIGN(names, folders.OnlyNamesChanged(path, *found));
+    }
     if (!names) late.push_back(found->id);
   }
   ForEachAnchor(step_dir, [&](int folder, const char* name) {

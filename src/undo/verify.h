@@ -39,10 +39,10 @@ class LaterSteps {
 };
 
 // HashAttributes of the folder at the path; nullopt: nobody can tell.
-std::optional<uint64_t> AttributesAt(const Place& place, const std::string& path);
+Result<std::optional<uint64_t>> AttributesAt(const Place& place, const std::string& path);
 // Does what was found at the path look as a step or rewind last left it? Where nobody noted that, it is taken to.
-bool LooksAsLeft(const Place& place, const ObjectsTable& objects, const std::string& path,
-                 const Found& found);
+Result<bool> LooksAsLeft(const Place& place, const ObjectsTable& objects, const std::string& path,
+                         const Found& found);
 
 // What IsChanged() holds for, by today's identities: a rewind may have made some of it anew since.
 std::unordered_set<ObjectId> ChangedNow(const StepView& view, const ObjectsTable& objects);
