@@ -1,6 +1,7 @@
 // sandglass run: runs a command in an isolated world that changes the real project; what it did is a step that undo takes back.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,10 +34,10 @@ constexpr Option kReportOption{
         "which may be one like /dev/fd/3. The command's own output is never touched",
     .need = ValueNeed::kOptional};
 constexpr Option kOptions[] = {
-    kProjectsOption,  kStoreOption,    kUndoDirOption,    kCwdOption,     kEnvOption,
-    kEphemeralOption, kReadOnlyOption, kReadWriteOption,  kMemoryOption,  kCpusOption,
-    kPidsOption,      kTimeoutOption,  kAllowBroadOption, kSummaryOption, kReportOption,
-    kStageOption,     kApplyOption,    kDiscardOption,    kHelpOption};
+    kProjectsOption,  kStoreOption,     kUndoDirOption,  kCwdOption,        kEnvOption,
+    kEphemeralOption, kNoUndoForOption, kReadOnlyOption, kReadWriteOption,  kMemoryOption,
+    kCpusOption,      kPidsOption,      kTimeoutOption,  kAllowBroadOption, kSummaryOption,
+    kReportOption,    kStageOption,     kApplyOption,    kDiscardOption,    kHelpOption};
 constexpr Operand kOperands[] = {
     {"COMMAND", ValueKind::kWords, Arity::kOneOrMore, "the program and its arguments"}};
 
@@ -113,6 +114,12 @@ void TellSummary(const session::CommandReport& report, const StagedRun& staged,
   for (const std::string& line : SummaryLines(report, projects)) console.Note(line, report.step);
 }
 
+// Whoever left something out should not take the undo for a whole one.
+std::string UnrecordedText(const session::SessionOptions& options) {
+  if (options.undo.unrecorded.empty()) return "";
+  return fmt::format("not recorded and not undone: {}", fmt::join(options.undo.unrecorded, " "));
+}
+
 Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console& console) {
   TRY_ASSIGN(session::SessionOptions options, SessionFor(arguments, console));
   TRY_ASSIGN(const session::CommandSpec command,
@@ -128,8 +135,9 @@ Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console&
   for (const std::string& line : StageLines(staged.outcomes())) console.Note(line);
   const std::vector<ReportedProject> projects = Reported(arguments, options);
   const StandardStreams& streams = console.streams();
-  if (arguments.Has(kSummaryOption.name) || ::isatty(streams.err) == 1)
-    TellSummary(report, staged, projects, console);
+  const bool tells = arguments.Has(kSummaryOption.name) || ::isatty(streams.err) == 1;
+  if (tells) TellSummary(report, staged, projects, console);
+  if (const std::string text = UnrecordedText(options); !text.empty() && tells) console.Note(text);
   console.SetExitCode(staged.has_conflicts() ? static_cast<uint8_t>(ExitCode::kNotRun)
                                              : static_cast<uint8_t>(report.outcome.exit_code));
   Json json = ReportToJson(report, projects);

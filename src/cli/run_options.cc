@@ -92,6 +92,15 @@ Result<std::vector<std::string>> RealPaths(const std::vector<std::string>& given
   return paths;
 }
 
+Result<std::vector<std::string>> UnrecordedFor(const Arguments& arguments) {
+  std::vector<std::string> globs = arguments.Values(kNoUndoForOption.name);
+  for (const std::string& glob : globs) {
+    if (glob.empty() || glob.find('\n') != glob.npos)
+      return Error(Code::kInvalid, "--no-undo-for: a pattern is one line that is not empty");
+  }
+  return globs;
+}
+
 Result<std::vector<control::EnvEntry>> EnvironmentFor(const Arguments& arguments) {
   std::vector<control::EnvEntry> entries;
   for (const std::string& text : arguments.Values(kEnvOption.name)) {
@@ -179,6 +188,7 @@ Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Con
   }
   TRY_ASSIGN(options.extra_read_only, RealPaths(arguments.Values(kReadOnlyOption.name)));
   TRY_ASSIGN(options.extra_read_write, RealPaths(arguments.Values(kReadWriteOption.name)));
+  TRY_ASSIGN(options.undo.unrecorded, UnrecordedFor(arguments));
   TRY_ASSIGN(options.limits, LimitsFor(arguments));
   TRY_ASSIGN(options.shim_path, FindShim());
   return options;

@@ -12,6 +12,13 @@ namespace sandglass::cli {
 
 inline constexpr Option kEphemeralOption{
     .name = "ephemeral", .help = "the world's home, /tmp and /run are empty and go with it"};
+inline constexpr Option kNoUndoForOption{
+    .name = "no-undo-for",
+    .value = ValueKind::kText,
+    .value_name = "GLOB",
+    .help =
+        "paths that match, as in a .gitignore of the project's root, are not recorded and NOT "
+        "undone; may be repeated. What is in a .git always is"};
 inline constexpr Option kEnvOption{.name = "env",
                                    .letter = 'e',
                                    .value = ValueKind::kText,

@@ -25,9 +25,9 @@ namespace sandglass::cli {
 namespace {
 
 constexpr Option kOptions[] = {
-    kProjectsOption,  kStoreOption,      kUndoDirOption,   kCwdOption,    kEnvOption,
-    kEphemeralOption, kReadOnlyOption,   kReadWriteOption, kMemoryOption, kCpusOption,
-    kPidsOption,      kAllowBroadOption, kHelpOption};
+    kProjectsOption,  kStoreOption,     kUndoDirOption,    kCwdOption,       kEnvOption,
+    kEphemeralOption, kNoUndoForOption, kReadOnlyOption,   kReadWriteOption, kMemoryOption,
+    kCpusOption,      kPidsOption,      kAllowBroadOption, kHelpOption};
 
 session::ShellReply Failure(const Error& error) {
   return {static_cast<int>(ExitCodeFor(error.code())),

@@ -54,6 +54,7 @@ Result<StagedRun> StagedRun::Prepare(const Arguments& arguments, session::Sessio
   if (!arguments.Has(kStageOption.name)) return run;
   if (arguments.Has(kApplyOption.name)) run.decision_ = Decision::kApply;
   if (arguments.Has(kDiscardOption.name)) run.decision_ = Decision::kDiscard;
+  run.undo_ = options.undo;
   run.tells_ = arguments.Has(kSummaryOption.name) || ::isatty(console.streams().err) == 1;
   for (session::SessionProject& project : options.projects) {
     if (project.access == world::Access::kReadWrite) TRY(run.Add(project, options, console));
@@ -141,7 +142,7 @@ Result<std::set<std::string>> StagedRun::Choose(const Staged& staged,
 
 Status StagedRun::Apply(Staged& staged, const std::set<std::string>& paths,
                         const std::string& label, session::CommandReport& report) {
-  TRY_ASSIGN(auto log, session::OpenLogSoon(staged.paths, {}));
+  TRY_ASSIGN(auto log, session::OpenLogSoon(staged.paths, undo_));
   undo::StepSpec step{.label = label};
   if (report.step.value > 0) step.id = std::max(report.step, log->next_step_id());
   auto applied = session::ApplyStage(staged.stage, paths, *log, step);

@@ -60,6 +60,7 @@ class StagedRun {
                session::CommandReport& report);
 
   Decision decision_ = Decision::kAsk;
+  undo::UndoOptions undo_;
   bool tells_ = false;
   std::vector<Staged> stages_;
   std::vector<StageOutcome> outcomes_;

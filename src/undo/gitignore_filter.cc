@@ -26,6 +26,7 @@ void GitignoreFilter::PushLayer(std::string_view dir, std::vector<Layer>& layers
 
 bool GitignoreFilter::IgnoredByLayers(std::string_view rel_path, PathKind kind,
                                       const std::vector<Layer>& layers) const {
+  if (added_.Match(rel_path, kind) == Verdict::kIgnored) return true;
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
     const Verdict verdict = layer->rules->Match(rel_path.substr(layer->base_size), kind);
     if (verdict != Verdict::kNone) return verdict == Verdict::kIgnored;
@@ -33,8 +34,10 @@ bool GitignoreFilter::IgnoredByLayers(std::string_view rel_path, PathKind kind,
   return exclude_.Match(rel_path, kind) == Verdict::kIgnored;
 }
 
+void GitignoreFilter::AddRules(std::string_view text) { added_ = GitignoreRules::Parse(text); }
+
 bool GitignoreFilter::Ignores(std::string_view rel_path, PathKind kind) const {
-  if (by_dir_.empty() && exclude_.empty()) return false;
+  if (by_dir_.empty() && exclude_.empty() && added_.empty()) return false;
   std::vector<Layer> layers;
   PushLayer("", layers);
   for (size_t end = rel_path.find('/'); end != std::string_view::npos;

@@ -37,6 +37,11 @@ class GitignoreFilter {
   // be read; guessing its content would silently decide what undo protects.
   static Result<GitignoreFilter> Load(int root_fd, const GitignoreLimits& limits = {});
 
+  // Ignores nothing.
+  GitignoreFilter() = default;
+  // Rules as if they stood in the root, which no others of the project can overrule.
+  void AddRules(std::string_view text);
+
   // Whether git would ignore the path. As in git, nothing below an ignored directory can be
   // included again. A `.git` and all below it counts as not ignored, whatever the patterns say: it
   // is the project's history. `rel_path` is relative to the root and has no empty, `.` or `..`
@@ -50,12 +55,11 @@ class GitignoreFilter {
     const GitignoreRules* rules;
   };
 
-  GitignoreFilter() = default;
   void PushLayer(std::string_view dir, std::vector<Layer>& layers) const;
   bool IgnoredByLayers(std::string_view rel_path, PathKind kind,
                        const std::vector<Layer>& layers) const;
 
-  GitignoreRules exclude_;
+  GitignoreRules added_, exclude_;
   std::map<std::string, GitignoreRules, std::less<>> by_dir_;  // only directories that have rules
 };
 

@@ -71,6 +71,18 @@ bool IgnoresFile(const GitignoreFilter& filter, std::string_view path) {
   return filter.Ignores(path, PathKind::kFile);
 }
 
+TEST(GitignoreFilter, AddedRulesAreOverruledByNoFileOfTheProject) {
+  TempDir dir;
+  dir.Write(".gitignore", "!kept.o\n*.log\n");
+  GitignoreFilter filter = LoadOrDie(dir);
+  filter.AddRules("*.o\n/build/");
+  EXPECT_TRUE(IgnoresFile(filter, "kept.o"));
+  EXPECT_TRUE(IgnoresFile(filter, "a/x.log"));
+  EXPECT_TRUE(IgnoresFile(filter, "build/a"));
+  EXPECT_FALSE(IgnoresFile(filter, "src/build"));
+  EXPECT_FALSE(IgnoresFile(filter, ".git/x.o"));
+}
+
 TEST(GitignoreFilter, AProjectWithoutRulesIgnoresNothing) {
   TempDir dir;
   dir.Write("a/b", "");

@@ -206,6 +206,8 @@ struct UndoOptions {
   ExternalPolicy external = ExternalPolicy::kBarrier;
   Durability durability = Durability::kProcess;
   GitignoreMode gitignore = GitignoreMode::kOff;
+  // What is not recorded either: lines as in a .gitignore of the root, which no .gitignore overrules.
+  std::vector<std::string> unrecorded;
   Compression compression = Compression::kBackground;
   std::chrono::milliseconds ambient_idle{5'000};
   std::chrono::milliseconds ambient_max{60'000};

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,6 +71,10 @@ Status LogCore::Start(RegistryClaim claim) {
   TRY(LoadBarriers());
   if (options_.gitignore == GitignoreMode::kSkipIgnored) {
     TRY_ASSIGN(gitignore_, GitignoreFilter::Load(place_->root.get()));
+  }
+  if (!options_.unrecorded.empty()) {
+    if (!gitignore_) gitignore_.emplace();
+    gitignore_->AddRules(fmt::format("{}", fmt::join(options_.unrecorded, "\n")));
   }
   TRY(MakePowerSafe(
       Reach::kEverything));  // what the last user's death left in the cache, and new folders

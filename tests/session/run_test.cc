@@ -206,6 +206,20 @@ TEST_F(SandglassRun, DiscardLeavesNoEmptyStore) {
   EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
 }
 
+TEST_F(SandglassRun, WhatIsNotRecordedIsToldAndNotUndone) {
+  const Ended ran =
+      Sandglass({"run", "--summary", "--no-undo-for", "*.o", "--no-undo-for", "/build/", "--", "sh",
+                 "-c", "mkdir build src/build; touch build/a src/build/b src/x.o y.c"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("not recorded and not undone: *.o /build/"));
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+  EXPECT_TRUE(workspace_.Exists("build/a"));
+  EXPECT_TRUE(workspace_.Exists("src/x.o"));
+  EXPECT_FALSE(workspace_.Exists("src/build"));
+  EXPECT_FALSE(workspace_.Exists("y.c"));
+  EXPECT_EQ(Sandglass({"run", "--no-undo-for", "", "--", "true"}).exit_code, 125);
+}
+
 TEST_F(SandglassRun, ASignalIsPassedOn) {
   const Started child = Begin(
       {"run", "--", "sh", "-c", "trap 'exit 5' INT; touch ready; while :; do sleep 0.05; done"});
