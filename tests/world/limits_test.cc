@@ -40,6 +40,18 @@ TEST(WorldCgroups, OfVersionOneAreMadeInTheHierarchyOfTheirController) {
   EXPECT_TRUE(world::FindCgroupPlaces(kMounts, kOwn, "pids").empty());
 }
 
+// Two groups of version 2 would not do: who joins the second one leaves the first.
+TEST(WorldCgroups, OneGroupTakesSeveralLimits) {
+  const TempWorkspace files;  // what the kernel would put into a group
+  for (const char* name : {"memory.max", "cpu.max", "pids.max"}) files.WriteFile(name, "max");
+  const std::string group = files.project();
+  ASSERT_TRUE(world::LimitCgroup(group, CgroupVersion::kTwo, "memory", 1 << 20).ok());
+  ASSERT_TRUE(world::LimitCgroup(group, CgroupVersion::kTwo, "cpu", 500).ok());
+  EXPECT_EQ(files.ReadFile("memory.max").substr(0, 7), "1048576");
+  EXPECT_EQ(files.ReadFile("cpu.max"), "50000 100000");
+  EXPECT_FALSE(world::LimitCgroup(group + "/none", CgroupVersion::kTwo, "pids", 1).ok());
+}
+
 TEST(WorldIds, AreThoseOfTheHost) {
   EXPECT_EQ(world::IdentityMap("         0          0 4294967295\n"), "0 0 4294967295\n");
   EXPECT_EQ(world::IdentityMap("0 1000 1\n1 100000 65536\n"), "0 0 1\n1 1 65536\n");

@@ -141,13 +141,19 @@ Result<std::string> MakeCgroup(const CgroupPlace& place, std::string_view contro
   std::string group =
       fmt::format("{}/sandglass-{}-{}", place.folder, ::getpid(), counter.fetch_add(1));
   if (::mkdir(group.c_str(), 0755) != 0) return Error::FromErrno(errno, group);
-  for (const Setting& setting : SettingsFor(place.version, controller, amount)) {
+  const Status limited = LimitCgroup(group, place.version, controller, amount);
+  if (limited.ok()) return group;
+  ::rmdir(group.c_str());
+  return limited.error();
+}
+
+Status LimitCgroup(const std::string& group, CgroupVersion version, std::string_view controller,
+                   uint64_t amount) {
+  for (const Setting& setting : SettingsFor(version, controller, amount)) {
     const Status written = WriteValue(fmt::format("{}/{}", group, setting.file), setting.value);
-    if (written.ok() || !setting.required) continue;
-    ::rmdir(group.c_str());
-    return written.error();
+    if (!written.ok() && setting.required) return written;
   }
-  return group;
+  return Ok();
 }
 
 Status JoinCgroup(const std::string& group, pid_t pid) {

@@ -29,10 +29,13 @@ std::vector<CgroupPlace> FindCgroupPlaces(std::string_view controller);
 // A new group with that limit; its path. `amount`: bytes, processes, or thousandths of a CPU.
 Result<std::string> MakeCgroup(const CgroupPlace& place, std::string_view controller,
                                uint64_t amount);
+// One more limit for a group. An error: it does not have that controller.
+Status LimitCgroup(const std::string& group, CgroupVersion version, std::string_view controller,
+                   uint64_t amount);
 Status JoinCgroup(const std::string& group, pid_t pid);
-// Its processes have ended, but the kernel may take a moment to notice.
 // As the kernel counts them there; 0 also of a group that does not limit memory.
 uint64_t OutOfMemoryKillsIn(const std::string& group);
+// Its processes have ended, but the kernel may take a moment to notice.
 void RemoveCgroup(const std::string& group);
 
 }  // namespace sandglass::world

@@ -12,21 +12,6 @@
 namespace sandglass::world {
 namespace {
 
-struct MadeGroup {
-  std::string path;
-  CgroupVersion version;
-};
-
-Result<MadeGroup> MakeWhereverPossible(std::string_view controller, uint64_t amount) {
-  Error last(Code::kUnsupported, "no such control group is mounted");
-  for (const CgroupPlace& place : FindCgroupPlaces(controller)) {
-    auto group = MakeCgroup(place, controller, amount);
-    if (group.ok()) return MadeGroup{std::move(group).value(), place.version};
-    last = group.error();
-  }
-  return last;
-}
-
 Status CheckSense(const Limits& limits) {
   constexpr double kLeastCpus = 0.01;
   constexpr double kMostCpus = 1e6;
@@ -85,14 +70,35 @@ Status EnforcedLimits::AddProcesses(uint64_t count) {
 
 Status EnforcedLimits::AddByGroup(std::string_view controller, uint64_t amount,
                                   std::string_view name) {
-  auto group = MakeWhereverPossible(controller, amount);
-  if (!group.ok())
+  const auto version = LimitWhereverPossible(controller, amount);
+  if (!version.ok())
     return Error(Code::kUnsupported,
-                 fmt::format("{} cannot be enforced here: {}", name, group.error().message()),
-                 group.error().sys_errno());
-  groups_.push_back(group->path);
-  notes_.push_back(fmt::format("{}: cgroup v{}", name, static_cast<int>(group->version)));
+                 fmt::format("{} cannot be enforced here: {}", name, version.error().message()),
+                 version.error().sys_errno());
+  notes_.push_back(fmt::format("{}: cgroup v{}", name, static_cast<int>(*version)));
   return Ok();
+}
+
+Result<CgroupVersion> EnforcedLimits::LimitWhereverPossible(std::string_view controller,
+                                                            uint64_t amount) {
+  Error last(Code::kUnsupported, "no such control group is mounted");
+  for (const CgroupPlace& place : FindCgroupPlaces(controller)) {
+    const bool two = place.version == CgroupVersion::kTwo;
+    if (two && !group_of_version_two_.empty()) {
+      const Status limited = LimitCgroup(group_of_version_two_, place.version, controller, amount);
+      if (limited.ok()) return place.version;
+      last = limited.error();
+      continue;
+    }
+    auto group = MakeCgroup(place, controller, amount);
+    if (group.ok()) {
+      if (two) group_of_version_two_ = *group;
+      groups_.push_back(std::move(*group));
+      return place.version;
+    }
+    last = group.error();
+  }
+  return last;
 }
 
 uint64_t EnforcedLimits::OutOfMemoryKills() const {

@@ -22,6 +22,8 @@ struct Limits {
   std::optional<uint64_t> file_bytes;  // of one file
 };
 
+enum class CgroupVersion : uint8_t;
+
 // A resource limit that the world's first process sets for itself.
 struct ProcessLimit {
   __rlimit_resource resource = RLIMIT_FSIZE;
@@ -50,8 +52,11 @@ class EnforcedLimits {
  private:
   Status AddProcesses(uint64_t count);
   Status AddByGroup(std::string_view controller, uint64_t amount, std::string_view name);
+  Result<CgroupVersion> LimitWhereverPossible(std::string_view controller, uint64_t amount);
 
   std::vector<std::string> groups_;  // paths
+  // One of them, for all limits of version 2: there a process is in a single group.
+  std::string group_of_version_two_;
   std::vector<ProcessLimit> process_limits_;
   std::vector<std::string> notes_;
 };
