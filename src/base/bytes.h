@@ -27,6 +27,12 @@ inline std::string_view AsText(ByteView bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Also of none.
+inline bool AllZero(ByteView bytes) {
+  return bytes.empty() ||
+         (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
 class ByteCursor {
  public:
   explicit ByteCursor(ByteView bytes) : rest_(bytes) {}

@@ -35,6 +35,13 @@ class SteadyClock final : public Clock {
   Instant Now() const override;
 };
 
+// So much later than now. Somebody who wants to wait for ever says milliseconds::max(), and that is the end of all time.
+inline std::chrono::steady_clock::time_point SteadyDeadline(std::chrono::milliseconds time) {
+  const auto now = std::chrono::steady_clock::now();
+  constexpr auto kEnd = std::chrono::steady_clock::time_point::max();
+  return time >= std::chrono::floor<std::chrono::milliseconds>(kEnd - now) ? kEnd : now + time;
+}
+
 // Nanoseconds by the coarse clock of the kernel, which stamps files on most file systems: to be compared with time stamps only.
 int64_t StampingNow();
 

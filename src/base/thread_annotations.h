@@ -9,6 +9,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/clock.h"
+
 #if defined(__clang__)
 #define SANDGLASS_THREAD_ATTRIBUTE(x) __attribute__((x))
 #else
@@ -84,8 +86,8 @@ class CondVar {
     held.release();
     return notified;
   }
-  bool WaitFor(Mutex& mutex, std::chrono::nanoseconds time) REQUIRES(mutex) {
-    return WaitUntil(mutex, std::chrono::steady_clock::now() + time);
+  bool WaitFor(Mutex& mutex, std::chrono::milliseconds time) REQUIRES(mutex) {
+    return WaitUntil(mutex, SteadyDeadline(time));
   }
 
   void NotifyOne() { condition_.notify_one(); }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -19,7 +20,7 @@ class Counter {
     const MutexLock lock(mutex_);
     while (value_ < wanted) changed_.Wait(mutex_);
   }
-  bool AwaitChange(std::chrono::nanoseconds time) EXCLUDES(mutex_) {
+  bool AwaitChange(std::chrono::milliseconds time) EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     return changed_.WaitFor(mutex_, time);
   }
@@ -84,6 +85,21 @@ TEST(CondVar, NotifyOneWakesAWaiter) {
   }
   changed.NotifyOne();
   waiter.join();
+}
+
+TEST(CondVar, WaitingForEverEndsWithANotificationOnly) {
+  Counter counter;
+  std::atomic<bool> woken = false;
+  std::thread waker([&] {
+    while (!woken) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      counter.Add();
+    }
+  });
+  EXPECT_TRUE(counter.AwaitChange(std::chrono::milliseconds::max()));
+  woken = true;
+  waker.join();
+  EXPECT_GE(counter.value(), 1);
 }
 
 }  // namespace
