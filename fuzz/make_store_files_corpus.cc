@@ -130,7 +130,11 @@ void AddObjects(Seeds& seeds) {
   flipped[70] ^= 1;
   std::string other_kind = unsealed;
   other_kind[0] = 9;
+  content.signatures[kFresh] = {0, 1, 2, 0040755, 0, 0};
+  std::string forgotten = undo::EncodeObjects(content);
+  undo::EncodeAttributes(kFile, 0, forgotten);
   seeds.Add("objects", StoreInput::kObjects, file);
+  seeds.Add("objects_forgotten", StoreInput::kObjects, forgotten);
   seeds.Add("objects_torn", StoreInput::kObjects, file.substr(0, 150));
   seeds.Add("objects_flipped", StoreInput::kObjects, flipped);
   seeds.Add("objects_sealed", StoreInput::kSealedObjects, unsealed);

@@ -103,6 +103,15 @@ void CheckObjects(ByteView bytes) {
   const size_t entries = content.signatures.size() + content.attributes.size() +
                          content.successors.size() + content.adopted.size();
   CHECK(entries <= bytes.size() / undo::kObjectEntryBytes);
+  // A signature is that of the state that it was taken of.
+  for (const auto& [id, of] : content.signatures) {
+    CHECK(of.Matches({.mode = of.mode,
+                      .uid = of.uid,
+                      .gid = of.gid,
+                      .size = of.size,
+                      .mtime_ns = of.mtime_ns,
+                      .ctime_ns = of.ctime_ns}));
+  }
   const undo::ObjectsContent again = undo::DecodeObjects(AsBytes(undo::EncodeObjects(content)));
   CHECK(again.signatures == content.signatures && again.successors == content.successors &&
         again.adopted == content.adopted && again.attributes == content.attributes);

@@ -1,9 +1,14 @@
 // LogCore: how steps leave objects, and what others did to them since.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <unordered_map>
 
+#include "base/io.h"
 #include "base/rel_path.h"
 #include "undo/link_index.h"
 #include "undo/log_core.h"
@@ -191,12 +196,24 @@ Barrier LogCore::NewBarrier(StepId after, std::vector<std::string> paths) const 
           .paths = std::move(paths)};
 }
 
+// What an editor saves again and again is on disk after the first time. Of its times, the newest is only remembered.
+static bool SamePlacesAndPaths(const std::vector<Barrier>& a, const std::vector<Barrier>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Barrier& x, const Barrier& y) {
+    return x.after == y.after && x.redo_depth == y.redo_depth && x.paths == y.paths;
+  });
+}
+
 Status LogCore::AddBarrier(StepId after, std::vector<std::string> paths) {
   const Barrier barrier = NewBarrier(after, std::move(paths));
-  if (options_.external == ExternalPolicy::kBarrier && !(steps_.empty() && redo_.empty())) {
-    barriers_.push_back(barrier);
-    if (Status saved = SaveBarriers(); !saved.ok()) {
-      barriers_.pop_back();  // whoever tries again finds the edit again
+  const bool concerns_nobody = steps_.empty() && redo_.empty() && current() == nullptr;
+  if (options_.external == ExternalPolicy::kBarrier && !concerns_nobody) {
+    std::vector<Barrier> barriers = barriers_;
+    barriers.push_back(barrier);
+    barriers = MergeBarriers(std::move(barriers));
+    std::swap(barriers, barriers_);
+    const bool known = SamePlacesAndPaths(barriers, barriers_);
+    if (Status saved = known ? Ok() : SaveBarriers(); !saved.ok()) {
+      barriers_ = std::move(barriers);  // whoever tries again finds the edit again
       return saved;
     }
   }
@@ -210,8 +227,95 @@ Status LogCore::NoteExternalModification(std::span<const std::string> paths) {
     TRY_ASSIGN(std::string relative, NormalizeRelPath(path));
     normal.push_back(std::move(relative));
   }
+  if (IsTooLong(normal)) normal.clear();
   LifecycleLock lock(*this);
+  if (StepWriter* open = current()) {
+    if (options_.external == ExternalPolicy::kBarrier) TRY(NoteTold(*open, normal));
+    return AddBarrier(open->header().id, std::move(normal));
+  }
   return AddBarrier(steps_.empty() ? StepId{0} : steps_.back().header.id, std::move(normal));
+}
+
+// By identity, for the step may give it other names yet, or take them. On disk before the barrier is: whoever takes the step back, be it
+// the next open, leaves these objects alone.
+Status LogCore::NoteTold(StepWriter& open, const std::vector<std::string>& paths) {
+  std::unordered_set<ObjectId> fresh;
+  Looker looker(*place_);
+  for (const std::string& path : paths) {
+    const auto found = looker.At(path);
+    if (found && !told_.contains(found->id)) fresh.insert(found->id);
+  }
+  TRY(looker.failure());
+  if (fresh.empty()) return Ok();
+  const std::string lines = WriteKeepList(fresh);
+  TRY_ASSIGN(const Fd file, OpenStoreFile(open.files().dir(), kTold, O_WRONLY | O_CREAT));
+  // Where the last whole line ends, and not at the end of the file: an attempt that failed may have left a part of one.
+  const uint64_t end = told_.size() * (lines.size() / fresh.size());
+  TRY(PWriteFully(file.get(), AsBytes(lines), static_cast<off_t>(end)));
+  if (options_.durability == Durability::kPower &&
+      (::fdatasync(file.get()) != 0 || ::fsync(open.files().dir()) != 0))
+    return Error::FromErrno(errno, "sync what was told of");
+  told_.merge(fresh);
+  return Ok();
+}
+
+// What people edited while the step in wal/in_progress was open, as far as anybody told. A folder stands for all that is below it.
+Result<std::unordered_set<ObjectId>> LogCore::ToldDuring(const StepView& view) {
+  TRY_ASSIGN(const Fd dir, OpenSubdir(frame_->wal(), kInProgress));
+  const auto text = ReadFileAt(dir.get(), kTold, 1 << 30);
+  if (!text.ok() && text.error().code() != Code::kNotFound) return text.error();
+  std::unordered_set<ObjectId> told;
+  if (text.ok()) told = ParseKeepList(*text);
+  Looker looker(*place_);
+  for (const Barrier& barrier : barriers_) {
+    if (barrier.after != view.header().id) continue;
+    for (const std::string& path : barrier.paths) {
+      const auto folder = looker.Stat(path);
+      if (!folder || !folder->IsDirectory()) continue;
+      const auto& paths = view.expected().map();
+      for (auto below = paths.lower_bound(path + "/");
+           below != paths.end() && below->first.starts_with(path + "/"); ++below) {
+        if (const auto found = looker.At(below->first)) told.insert(found->id);
+      }
+    }
+  }
+  TRY(looker.failure());
+  return told;
+}
+
+// Did a watcher lose track while the step was open?
+bool LogCore::LostTrackDuring(StepId step) const {
+  return std::any_of(barriers_.begin(), barriers_.end(), [&](const Barrier& barrier) {
+    return barrier.after == step && barrier.paths.empty();
+  });
+}
+
+Conflict LogCore::LostTrack(StepId step) {
+  return {ConflictKind::kBarrier, "",
+          "something outside changed during the step; what exactly is unknown", step};
+}
+
+// A step that is in the history no more, and had no place in it: what came after it lies behind the newest one.
+Status LogCore::MoveBarriersFrom(StepId gone) {
+  return steps_.empty() ? DropBarriers(gone) : MoveBarriers(gone, steps_.back().header.id);
+}
+
+Status LogCore::MoveBarriers(StepId from, StepId to) {
+  bool moved = false;
+  for (Barrier& barrier : barriers_) {
+    if (barrier.after != from) continue;
+    barrier.after = to;
+    moved = true;
+  }
+  if (!moved) return Ok();
+  barriers_ = MergeBarriers(std::move(barriers_));
+  return SaveBarriers();
+}
+
+void LogCore::MoveBarriersFrom(const char* folder) {
+  const auto journal = FindJournal(frame_->wal(), folder);
+  if (journal.ok() && *journal)
+    BestEffort("save barriers", MoveBarriersFrom((*journal)->header().id));
 }
 
 static Signature SignatureOf(const AfterRecord& after) {

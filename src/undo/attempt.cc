@@ -28,7 +28,7 @@ Error Frozen() {
 Decision AskSafeguard(LogCore& log, const SafeguardQuestion& question) {
   SafeguardHandler* handler = log.options().safeguard_handler;
   if (handler == nullptr) return Decision::kDeny;
-  const auto deadline = std::chrono::steady_clock::now() + log.options().safeguards.timeout;
+  const auto deadline = SteadyDeadline(log.options().safeguards.timeout);
   const Decision decision = handler->Decide(question);
   return std::chrono::steady_clock::now() > deadline ? Decision::kDeny
                                                      : decision;  // too late is no
@@ -54,6 +54,40 @@ Error Attempt::Collide(ObjectId id) {
   return Retrying();
 }
 
+Result<std::optional<ObjectId>> Attempt::FindBorn(const ObjectRef& ref) const {
+  using Born = std::optional<ObjectId>;
+  if (!place_.identifier.has_handles() || !state_->writer->has_births()) return Born();
+  TRY_ASSIGN(const ObjectId id, place_.identifier.OfFd(ref.fd));
+  return state_->writer->IsBorn(id) ? Born(id) : Born();
+}
+
+Result<bool> Attempt::HoldIfBorn(const ObjectRef& ref) {
+  TRY_ASSIGN(const auto born, FindBorn(ref));
+  if (born) HoldFirst({*born});
+  return born.has_value();
+}
+
+Result<OpenObject> Attempt::FindNamed(const NameRef& at) const {
+  const std::string name(at.name);
+  if (place_.identifier.has_handles() && state_->writer->has_births()) {
+    const auto id = place_.identifier.OfName(at.dir.fd, name.c_str());
+    if (id.ok() && state_->writer->IsBorn(*id)) {
+      TRY_ASSIGN(const FileStat stat, StatAt(at.dir.fd, name.c_str()));
+      return OpenObject{.fd = Fd(), .id = *id, .stat = stat};
+    }
+  }
+  return FindObjectAt(place_.identifier, at.dir.fd, name.c_str());
+}
+
+Status Attempt::Hold(OpenObject& object) {
+  TRY(HoldAlso(object.id));
+  if (!object.fd.valid()) return Ok();
+  const uint32_t type = object.stat.mode & S_IFMT;
+  TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
+  // A person gave the name to something else between the look and the open.
+  return (object.stat.mode & S_IFMT) == type ? Ok() : Collide(object.id);
+}
+
 Status Attempt::Ask(std::optional<SafeguardQuestion> question) {
   again_.question = std::move(question);
   return again_.question ? Status(Retrying()) : Ok();
@@ -69,9 +103,28 @@ Result<Attempt::Dir> Attempt::FindDir(const DirRef& ref) {
   return dir;
 }
 
+// Not through the caller's descriptor, which outlives the folder.
+Result<OpenObject> Attempt::OpenDir(const Dir& dir) const {
+  const auto gone = [&] {
+    return Error(Code::kNotFound, fmt::format("the folder {} is gone", dir.path), ENOENT);
+  };
+  auto there = OpenDirBeneath(place_.root.get(), dir.path);
+  if (!there.ok()) {
+    const int err = there.error().sys_errno();
+    if (err == ENOENT || err == ENOTDIR || err == ELOOP) return gone();
+    return OpenObjectFd(place_.identifier, dir.fd);  // nobody can look, or it is no ground for undo
+  }
+  OpenObject object;
+  object.fd = std::move(*there);
+  TRY_ASSIGN(object.id, place_.identifier.OfFd(object.fd.get()));
+  if (object.id != dir.id) return gone();
+  TRY_ASSIGN(object.stat, StatFd(object.fd.get()));
+  return object;
+}
+
 Status Attempt::TouchDir(const Dir& dir) {
-  if (writer().HasTouched(dir.id)) return Ok();
-  TRY_ASSIGN(OpenObject object, OpenObjectFd(place_.identifier, dir.fd));
+  if (writer().HasFolder(dir.id)) return Ok();
+  TRY_ASSIGN(OpenObject object, OpenDir(dir));
   TRY(CheckGround(object, dir.path));
   return writer().TouchMeta(object, dir.path, TouchReason::kNames);
 }
@@ -83,6 +136,7 @@ Status Attempt::CheckGround(const OpenObject& object, std::string_view path) con
         fmt::format("{} is on another mount inside the project, where nothing can be undone", path),
         EROFS);
   }
+  if (!object.fd.valid()) return Ok();  // it was asked when this step made it
   return CheckEncryptionOf(place_, object, path);
 }
 
@@ -98,7 +152,7 @@ Result<std::optional<std::string>> Attempt::Locate(const ObjectRef& ref,
   }
   if (auto path = ProjectPathOf(place_, object.fd.get())) return path;
   // Names that only steps keep are not worth a search through the project.
-  if (log_.IsFrozen(*state_->writer, object)) return Path();
+  if (log_.IsKeptAlone(*state_->writer, object.id, object.stat.nlink)) return Path();
   return AnyPathOf(place_, object);
 }
 
@@ -106,7 +160,8 @@ Result<std::optional<std::string>> Attempt::RecordedPath(const ObjectRef& ref,
                                                          const OpenObject& object) {
   using Path = std::optional<std::string>;
   TRY_ASSIGN(auto path, Locate(ref, object));
-  if (!path && log_.IsFrozen(writer(), object)) return Frozen();
+  // Whatever names it has elsewhere: the inode is what a rollback will bring back.
+  if (!path && log_.AnchorsOf(writer(), object.id) > 0) return Frozen();
   // Without a name it is nothing of the project. What has several may have one that is not ignored.
   if (!path || (object.stat.nlink < 2 && LeavesOut(*path, object))) return Path();
   TRY(CheckGround(object, *path));
@@ -130,7 +185,8 @@ bool Attempt::LeavesOut(const std::string& path, uint32_t mode) const {
 }
 
 bool Attempt::LeavesOut(const std::string& path, const OpenObject& object) const {
-  return LeavesOut(path, object.stat.mode) && !state_->writer->Knows(object.id);
+  return LeavesOut(path, object.stat.mode) && !state_->writer->Knows(object.id) &&
+         !log_.HasLeft(object.id);
 }
 
 Status Attempt::OverLimit(std::string_view path, const Error& error) {

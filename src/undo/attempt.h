@@ -50,7 +50,8 @@ class Attempt {
     std::string path;
   };
   Result<Dir> FindDir(const DirRef& ref);
-  // Its metadata is kept before the first name in it changes. The caller holds its key.
+  // Its metadata is kept before the first name in it changes. The caller holds its key. kNotFound: it is gone, or elsewhere; a record would
+  // be about another folder than the one that has its path.
   Status TouchDir(const Dir& dir);
   static NameAt At(const Dir& dir, std::string_view name) { return {dir.id, dir.path, name}; }
 
@@ -58,8 +59,9 @@ class Attempt {
   Result<std::optional<std::string>> Locate(const ObjectRef& ref, const OpenObject& object) const;
   // The path under which a change of the object itself is recorded; nullopt: it is not. kFrozen: it must not happen.
   Result<std::optional<std::string>> RecordedPath(const ObjectRef& ref, const OpenObject& object);
-  // Is this name none of undo's business? What the step has on record stays so wherever it goes, and what a renamed folder carries along is
-  // judged by where it was: otherwise what was to be kept could be lost in an ignored place.
+  // Is this name none of undo's business? What this step has on record, or an older one left, stays so wherever it goes, and what a folder
+  // that this step renamed carries along is judged by where it was: otherwise what was to be kept could be lost in an ignored place. An
+  // ignored name may also be a further one of something that a step left, and losing it would look like an edit of that.
   bool LeavesOut(const std::string& path, const OpenObject& object) const;
   // The same of something new.
   bool LeavesOut(const std::string& path, uint32_t mode) const;
@@ -69,8 +71,18 @@ class Attempt {
   Status CheckGround(const OpenObject& object, std::string_view path) const;
 
   void HoldFirst(std::initializer_list<ObjectId> ids) { state_->hold = log_.locks().Take(ids); }
-  // One more key. If somebody else has it, this attempt is over.
-  Status Hold(ObjectId id) { return state_->hold.TryAdd(id) ? Ok() : Collide(id); }
+  // What this step made goes with it however it changes: nothing of it is kept, and no look at it is needed. Only where an identity is
+  // nobody else's for good.
+  // The object if it is such a one; nullopt: it is not.
+  Result<std::optional<ObjectId>> FindBorn(const ObjectRef& ref) const;
+  // Holds it if it is such a one.
+  Result<bool> HoldIfBorn(const ObjectRef& ref);
+  // The object that has a name. Of one that was made here nothing is opened.
+  Result<OpenObject> FindNamed(const NameRef& at) const;
+  // One more key, and the object, if it is open, as it is now that nobody else is at it. If somebody else has the key, this attempt is
+  // over.
+  Status Hold(OpenObject& object);
+  Status HoldAlso(ObjectId id) { return state_->hold.TryAdd(id) ? Ok() : Status(Collide(id)); }
   Error Collide(ObjectId id);
   // If there is a question, this attempt is over.
   Status Ask(std::optional<SafeguardQuestion> question);
@@ -93,6 +105,7 @@ class Attempt {
   }
 
  private:
+  Result<OpenObject> OpenDir(const Dir& dir) const;
   // The step would copy more than it may: ask, refuse, or go on without protection, as configured.
   Status OverLimit(std::string_view path, const Error& error);
 

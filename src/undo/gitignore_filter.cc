@@ -3,9 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +11,9 @@
 #include <memory>
 #include <utility>
 
+#include "base/beneath.h"
 #include "base/fd.h"
+#include "base/io.h"
 #include "base/rel_path.h"
 
 namespace sandglass::undo {
@@ -26,7 +26,6 @@ void GitignoreFilter::PushLayer(std::string_view dir, std::vector<Layer>& layers
 
 bool GitignoreFilter::IgnoredByLayers(std::string_view rel_path, PathKind kind,
                                       const std::vector<Layer>& layers) const {
-  if (added_.Match(rel_path, kind) == Verdict::kIgnored) return true;
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
     const Verdict verdict = layer->rules->Match(rel_path.substr(layer->base_size), kind);
     if (verdict != Verdict::kNone) return verdict == Verdict::kIgnored;
@@ -34,20 +33,47 @@ bool GitignoreFilter::IgnoredByLayers(std::string_view rel_path, PathKind kind,
   return exclude_.Match(rel_path, kind) == Verdict::kIgnored;
 }
 
-void GitignoreFilter::AddRules(std::string_view text) { added_ = GitignoreRules::Parse(text); }
+// Does a component of its pattern say `.git`?
+static bool NamesRepository(std::string_view line) {
+  if (line.starts_with('!')) line.remove_prefix(1);
+  for (size_t begin = 0; begin <= line.size();) {
+    const size_t end = std::min(line.find('/', begin), line.size());
+    if (line.substr(begin, end - begin) == ".git") return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+void GitignoreFilter::AddRules(std::string_view text) {
+  added_ = GitignoreRules::Parse(text);
+  std::string of_repository;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    if (NamesRepository(line)) of_repository.append(line).append("\n");
+    begin = end + 1;
+  }
+  added_of_repository_ = GitignoreRules::Parse(of_repository);
+}
 
 bool GitignoreFilter::Ignores(std::string_view rel_path, PathKind kind) const {
   if (by_dir_.empty() && exclude_.empty() && added_.empty()) return false;
+  bool in_repository = false;
   std::vector<Layer> layers;
+  const auto ignored = [&](std::string_view path, PathKind path_kind) {
+    in_repository = in_repository || BaseName(path) == ".git";
+    const GitignoreRules& added = in_repository ? added_of_repository_ : added_;
+    return added.Match(path, path_kind) == Verdict::kIgnored ||
+           (!in_repository && IgnoredByLayers(path, path_kind, layers));
+  };
   PushLayer("", layers);
   for (size_t end = rel_path.find('/'); end != std::string_view::npos;
        end = rel_path.find('/', end + 1)) {
     const std::string_view parent = rel_path.substr(0, end);
-    if (BaseName(parent) == ".git") return false;
-    if (IgnoredByLayers(parent, PathKind::kDir, layers)) return true;
+    if (ignored(parent, PathKind::kDir)) return true;
     PushLayer(parent, layers);
   }
-  return BaseName(rel_path) != ".git" && IgnoredByLayers(rel_path, kind, layers);
+  return ignored(rel_path, kind);
 }
 
 namespace {
@@ -57,47 +83,9 @@ struct DirCloser {
 };
 using DirStream = std::unique_ptr<DIR, DirCloser>;
 
-// Opens beneath `dir_fd` through no symbolic link at all. The answer carries errno when the
-// descriptor is invalid.
-Fd OpenBeneath(int dir_fd, const std::string& rel_path, uint64_t flags) {
-  open_how how{};
-  how.flags = flags | O_CLOEXEC | O_NOFOLLOW;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  return Fd(static_cast<int>(::syscall(SYS_openat2, dir_fd, rel_path.c_str(), &how, sizeof how)));
-}
-
-// Like OpenBeneath for a directory, in pieces, because a project may be deeper than the kernel
-// takes in one path.
-Fd OpenDirBeneath(int root_fd, std::string_view rel_path) {
-  constexpr size_t kPieceBytes = 2048;
-  Fd dir;
-  int at = root_fd;
-  while (rel_path.size() > kPieceBytes) {
-    const size_t cut = rel_path.rfind('/', kPieceBytes);
-    dir = OpenBeneath(at, std::string(rel_path.substr(0, cut)), O_PATH | O_DIRECTORY);
-    if (!dir.valid()) return dir;
-    at = dir.get();
-    rel_path.remove_prefix(cut + 1);
-  }
-  return OpenBeneath(at, rel_path.empty() ? "." : std::string(rel_path), O_RDONLY | O_DIRECTORY);
-}
-
+// Also what lies on another mount: nothing there is recorded.
 bool IsAbsence(int error) {
-  return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENXIO;
-}
-
-// Everything up to one byte more than `max`, which tells the caller that there was more.
-Result<std::string> ReadUpTo(int fd, size_t max, std::string_view name) {
-  std::string text;
-  char chunk[16 * 1024];
-  while (text.size() <= max) {
-    const ssize_t got = ::read(fd, chunk, std::min(sizeof chunk, max + 1 - text.size()));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error::FromErrno(errno, fmt::format("read {}", name));
-    if (got == 0) break;
-    text.append(chunk, static_cast<size_t>(got));
-  }
-  return text;
+  return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENXIO || error == EXDEV;
 }
 
 bool IsDirectory(int dir_fd, const dirent& entry) {
@@ -130,15 +118,14 @@ class GitignoreFilter::Loader {
 
  private:
   Status Visit(const std::string& dir) {
-    Fd fd = OpenDirBeneath(root_fd_, dir);
-    if (!fd.valid()) return SkipOrFail(dir);
-    TRY_ASSIGN(GitignoreRules rules, ReadRules(fd.get(), ".gitignore", dir));
+    auto fd = OpenBeneath(root_fd_, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!fd.ok()) return SkipOrFail(dir, fd.error().sys_errno());
+    TRY_ASSIGN(GitignoreRules rules, ReadRules(fd->get(), ".gitignore", dir));
     if (!rules.empty()) filter_.by_dir_.emplace(dir, std::move(rules));
-    return QueueChildren(std::move(fd), dir);
+    return QueueChildren(std::move(*fd), dir);
   }
 
-  Status SkipOrFail(const std::string& dir) const {
-    const int error = errno;
+  static Status SkipOrFail(const std::string& dir, int error) {
     // The root must be readable: without it nothing at all would be known.
     if (!dir.empty() && (IsAbsence(error) || error == EACCES || error == EPERM)) return Ok();
     return Error::FromErrno(error, fmt::format("open directory {}", dir.empty() ? "." : dir));
@@ -184,19 +171,21 @@ class GitignoreFilter::Loader {
   // hold us.
   Result<GitignoreRules> ReadRules(int dir_fd, const std::string& file, const std::string& dir) {
     const std::string name = JoinPath(dir, file);
-    const Fd fd = OpenBeneath(dir_fd, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (!fd.valid()) {
-      TRY(RefuseUnreadable(errno, dir_fd, file, name));
+    const auto fd = OpenBeneath(dir_fd, file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (!fd.ok()) {
+      TRY(RefuseUnreadable(fd.error().sys_errno(), dir_fd, file, name));
       return GitignoreRules();
     }
     struct stat st{};
-    if (::fstat(fd.get(), &st) != 0) return Error::FromErrno(errno, fmt::format("stat {}", name));
+    if (::fstat(fd->get(), &st) != 0) return Error::FromErrno(errno, fmt::format("stat {}", name));
     if (!S_ISREG(st.st_mode)) return GitignoreRules();
-    TRY_ASSIGN(const std::string text, ReadUpTo(fd.get(), limits_.max_file_bytes, name));
-    if (text.size() > limits_.max_file_bytes) return TooMuch("bytes in one rules file", name);
-    total_bytes_ += text.size();
+    const auto bytes = ReadFully(fd->get(), limits_.max_file_bytes);
+    if (!bytes.ok() && bytes.error().code() == Code::kLimit)
+      return TooMuch("bytes in one rules file", name);
+    if (!bytes.ok()) return bytes.error().WithContext(name);
+    total_bytes_ += bytes->size();
     if (total_bytes_ > limits_.max_total_bytes) return TooMuch("bytes in all rules files", name);
-    return GitignoreRules::Parse(text);
+    return GitignoreRules::Parse(AsText(*bytes));
   }
 
   // EACCES alone does not say whether the file exists: perhaps only its directory may not be

@@ -42,9 +42,9 @@ class GitignoreFilter {
   // Rules as if they stood in the root, which no others of the project can overrule.
   void AddRules(std::string_view text);
 
-  // Whether git would ignore the path. As in git, nothing below an ignored directory can be
-  // included again. A `.git` and all below it counts as not ignored, whatever the patterns say: it
-  // is the project's history. `rel_path` is relative to the root and has no empty, `.` or `..`
+  // Whether git would ignore the path, or an added rule does. As in git, nothing below an ignored
+  // directory can be included again. A `.git` and all below it counts as not ignored, whatever the
+  // project's patterns say: it is the project's history. Only an added rule that names it counts. `rel_path` is relative to the root and has no empty, `.` or `..`
   // component; the root itself is "".
   bool Ignores(std::string_view rel_path, PathKind kind) const;
 
@@ -60,6 +60,7 @@ class GitignoreFilter {
                        const std::vector<Layer>& layers) const;
 
   GitignoreRules added_, exclude_;
+  GitignoreRules added_of_repository_;                         // those of `added_` that name a .git
   std::map<std::string, GitignoreRules, std::less<>> by_dir_;  // only directories that have rules
 };
 

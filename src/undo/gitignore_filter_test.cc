@@ -83,6 +83,20 @@ TEST(GitignoreFilter, AddedRulesAreOverruledByNoFileOfTheProject) {
   EXPECT_FALSE(IgnoresFile(filter, ".git/x.o"));
 }
 
+TEST(GitignoreFilter, TheRepositoryIsIgnoredByAddedRulesThatNameIt) {
+  TempDir dir;
+  dir.Write(".gitignore", ".git/\n");
+  GitignoreFilter filter = LoadOrDie(dir);
+  EXPECT_FALSE(IgnoresFile(filter, ".git/index"));
+  filter.AddRules("*\n!*.c\n/.git/objects/");
+  EXPECT_TRUE(IgnoresFile(filter, ".git/objects/1"));
+  EXPECT_FALSE(IgnoresFile(filter, ".git/index"));
+  filter.AddRules("*.o\n.git/");
+  EXPECT_TRUE(IgnoresFile(filter, ".git/index"));
+  EXPECT_TRUE(IgnoresFile(filter, "sub/.git/index"));
+  EXPECT_FALSE(IgnoresFile(filter, "index"));
+}
+
 TEST(GitignoreFilter, AProjectWithoutRulesIgnoresNothing) {
   TempDir dir;
   dir.Write("a/b", "");

@@ -64,6 +64,12 @@ Status CheckName(const NameRef& at) {
                            at.name, at.dir.path),
                EINVAL);
 }
+
+Error Exists(const Attempt::Dir& dir, const NameRef& at) {
+  return Error(Code::kExists, fmt::format("{} exists", JoinPath(dir.path, at.name)), EEXIST);
+}
+
+Error Nameless() { return Error(Code::kNotFound, "the object has no name any more", ENOENT); }
 }  // namespace
 
 // --- Names.
@@ -81,8 +87,7 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
     const std::string path = JoinPath(dir.path, at.name), name(at.name);
     if (ignored && attempt.LeavesOut(path, mode)) return UnrecordedTicket();
     attempt.HoldFirst({dir.id});
-    if (NameExists(at.dir.fd, name.c_str()))
-      return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
+    if (NameExists(at.dir.fd, name.c_str())) return Exists(dir, at);
     TRY(attempt.TouchDir(dir));
     TRY_ASSIGN(attempt.state().seq,
                attempt.writer().IntendCreate(Attempt::At(dir, at.name), Birth::kNew, mode));
@@ -91,26 +96,48 @@ Result<Ticket> Interceptor::BeginCreate(const NameRef& at, NodeType type) {
   });
 }
 
+// A further name for something that this step made, and that has a name: only the name is to be recorded. nullopt: it is none such.
+static Result<std::optional<Ticket>> BeginLinkOfBorn(Attempt& attempt, const Attempt::Dir& dir,
+                                                     const ObjectRef& ref, const NameRef& at) {
+  using Begun = std::optional<Ticket>;
+  TRY_ASSIGN(const auto born, attempt.FindBorn(ref));
+  if (!born) return Begun();
+  TRY_ASSIGN(const FileStat stat, StatFd(ref.fd));
+  if (stat.nlink == 0) return Begun();
+  attempt.HoldFirst({dir.id});
+  TRY(attempt.HoldAlso(*born));
+  const std::string name(at.name);
+  if (NameExists(at.dir.fd, name.c_str())) return Exists(dir, at);
+  TRY(attempt.TouchDir(dir));
+  TRY_ASSIGN(attempt.state().seq, attempt.writer().IntendCreate(Attempt::At(dir, at.name),
+                                                                Birth::kLink, stat.mode, *born));
+  attempt.state().intent = {IntentKind::kCreate, at.dir.fd, dir.id, name, *born};
+  return Begun(attempt.Finish());
+}
+
 Result<Ticket> Interceptor::BeginLink(const ObjectRef& ref, const NameRef& at) {
   TRY(CheckName(at));
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
     Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
+    TRY_ASSIGN(auto begun, BeginLinkOfBorn(attempt, dir, ref, at));
+    if (begun) return std::move(*begun);
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     const std::string path = JoinPath(dir.path, at.name), name(at.name);
     // The new name moves the object's ctime: under an old one that is not ignored it would look edited.
     if (attempt.LeavesOut(path, object) &&
-        (ref.path.empty() || attempt.LeavesOut(std::string(ref.path), object)))
-      return UnrecordedTicket();
+        (ref.path.empty() || attempt.LeavesOut(std::string(ref.path), object))) {
+      TRY_ASSIGN(const auto old_path, attempt.Locate(ref, object));
+      return old_path || object.stat.nlink == 0 ? UnrecordedTicket() : Result<Ticket>(Nameless());
+    }
     attempt.HoldFirst({dir.id});
-    TRY(attempt.Hold(object.id));
-    if (NameExists(at.dir.fd, name.c_str()))
-      return Error(Code::kExists, fmt::format("{} exists", path), EEXIST);
-    // Our anchor keeps the inode linkable although its last name is gone; natively the kernel would say this.
+    TRY(attempt.Hold(object));
+    if (NameExists(at.dir.fd, name.c_str())) return Exists(dir, at);
+    // An anchor keeps the inode linkable although its last name is gone, also one that waits in the trash to be deleted; natively the
+    // kernel would say this. Without any link it was either never named (O_TMPFILE) or the kernel does say so.
     TRY_ASSIGN(const auto old_path, attempt.Locate(ref, object));
-    if (!old_path && log_.IsFrozen(attempt.writer(), object))
-      return Error(Code::kNotFound, "the object has no name any more", ENOENT);
+    if (!old_path && object.stat.nlink > 0) return Nameless();
     TRY(attempt.TouchDir(dir));
     if (old_path) TRY(attempt.writer().TouchMeta(object, *old_path, TouchReason::kNames));
     const bool nameless = object.stat.nlink == 0;  // O_TMPFILE: born with this name
@@ -131,11 +158,10 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
     TRY(attempt.Enter(StepGate::Way::kTogether));
     TRY_ASSIGN(auto dir, attempt.FindDir(at.dir));
     attempt.HoldFirst({dir.id});
-    TRY_ASSIGN(OpenObject object,
-               OpenObjectAt(log_.place().identifier, at.dir.fd, std::string(at.name).c_str()));
+    TRY_ASSIGN(OpenObject object, attempt.FindNamed(at));
     const std::string path = JoinPath(dir.path, at.name);
     if (attempt.LeavesOut(path, object)) return UnrecordedTicket();
-    TRY(attempt.Hold(object.id));
+    TRY(attempt.Hold(object));
     TRY(attempt.CheckGround(object, path));
     TicketState& state = attempt.state();
     if (!attempt.writer().IsBorn(object.id))
@@ -145,6 +171,7 @@ Result<Ticket> Interceptor::BeginRemove(const NameRef& at) {
     TRY_ASSIGN(state.seq, attempt.writer().IntendRemove(Attempt::At(dir, at.name), object, keep));
     if (keep.by_rename) TRY(attempt.MoveToAnchor(keep, at, fmt::format("remove {}", path)));
     state.performed = keep.by_rename;
+    if (object.stat.IsDirectory()) state.lost_folder = object.id;
     state.intent = {IntentKind::kRemove, at.dir.fd, dir.id, std::string(at.name), object.id};
     state.object = std::move(object);  // its lease lasts until the commit
     return attempt.Finish();
@@ -189,6 +216,12 @@ Result<Ticket> Interceptor::BeginContent(const ObjectRef& ref, ContentChange cha
   return Retry(log_, [&](Again& again) -> Result<Ticket> {
     Attempt attempt(log_, entrant_, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
+    TRY_ASSIGN(const bool born, attempt.HoldIfBorn(ref));
+    if (born) {
+      // Opening a FIFO may take for ever, and nobody waits for that.
+      TRY_ASSIGN(const FileStat stat, StatFd(ref.fd));
+      return stat.IsRegular() ? attempt.Finish() : UnrecordedTicket();
+    }
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log_.place().identifier, ref.fd));
     if (!object.stat.IsRegular()) return UnrecordedTicket();
     attempt.HoldFirst({object.id});
@@ -214,6 +247,10 @@ static Result<Ticket> BeginChange(LogCore& log, Entrant entrant, const ObjectRef
   return Retry(log, [&](Again& again) -> Result<Ticket> {
     Attempt attempt(log, entrant, again);
     TRY(attempt.Enter(StepGate::Way::kTogether));
+    if (adds_xattr == AddsXattr::kNo) {
+      TRY_ASSIGN(const bool born, attempt.HoldIfBorn(ref));
+      if (born) return attempt.Finish();
+    }
     TRY_ASSIGN(OpenObject object, OpenObjectFd(log.place().identifier, ref.fd));
     attempt.HoldFirst({object.id});
     TRY_ASSIGN(object.stat, StatFd(object.fd.get()));

@@ -33,6 +33,11 @@ class JournalWriter {
   // "Still alive at": see JournalView::heartbeat_ns. The latest time counts, whatever a clock that was set back says now: what was
   // written before that has later stamps.
   void Beat(int64_t now_ns);
+  // How much of the file is in use.
+  uint64_t bytes() const EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return used_;
+  }
   // Gives the memory of what was written back to the kernel, which has it in its cache anyway.
   void Unload();
   // Cuts the unused space off. No Append after it.
@@ -47,7 +52,7 @@ class JournalWriter {
   void UnloadLocked() REQUIRES(mutex_);
 
   Fd fd_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   uint8_t* map_ GUARDED_BY(mutex_) = nullptr;
   size_t capacity_ GUARDED_BY(mutex_) = 0;
   size_t used_ GUARDED_BY(mutex_) = 0;

@@ -19,6 +19,17 @@ uint64_t HeaderChecksum(ByteView page, size_t label_bytes) {
   return HashBytes64(page.first(offsetof(RawJournalHeader, checksum)), label);
 }
 
+// Not in the middle of a character, where it is UTF-8; and whoever reads it sees that there was more.
+std::string FittingLabel(const std::string& label) {
+  constexpr std::string_view kEllipsis = "\u2026";
+  if (label.size() <= kMaxLabelBytes) return label;
+  const size_t most = kMaxLabelBytes - kEllipsis.size();
+  size_t cut = most;
+  while (most - cut < 4 && (static_cast<uint8_t>(label[cut]) & 0xC0) == 0x80) --cut;
+  if (most - cut == 4) cut = most;
+  return label.substr(0, cut).append(kEllipsis);
+}
+
 }  // namespace
 
 void EncodeJournalHeader(const JournalHeader& header, std::span<uint8_t> page) {
@@ -34,9 +45,10 @@ void EncodeJournalHeader(const JournalHeader& header, std::span<uint8_t> page) {
   raw.opened_ns = header.opened_ns;
   raw.heartbeat_ns = header.opened_ns;
   std::memcpy(raw.boot_id, header.boot_id.data(), sizeof(raw.boot_id));
-  raw.label_bytes = static_cast<uint32_t>(std::min(header.label.size(), kMaxLabelBytes));
+  const std::string label = FittingLabel(header.label);
+  raw.label_bytes = static_cast<uint32_t>(label.size());
   std::memcpy(page.data(), &raw, sizeof(raw));
-  std::memcpy(page.data() + kLabelOffset, header.label.data(), raw.label_bytes);
+  std::memcpy(page.data() + kLabelOffset, label.data(), raw.label_bytes);
   raw.checksum = HeaderChecksum(page, raw.label_bytes);
   std::memcpy(page.data() + offsetof(RawJournalHeader, checksum), &raw.checksum,
               sizeof(raw.checksum));

@@ -63,7 +63,7 @@ struct DecodedJournalHeader {
   int64_t heartbeat_ns = 0;
 };
 
-// `page` has kJournalHeaderBytes, all zero. A label longer than kMaxLabelBytes is cut.
+// `page` has kJournalHeaderBytes, all zero. A label longer than kMaxLabelBytes is cut, and ends in an ellipsis.
 void EncodeJournalHeader(const JournalHeader& header, std::span<uint8_t> page);
 // kCorrupt: too short, not a journal, or damaged. kVersion: another format.
 Result<DecodedJournalHeader> DecodeJournalHeader(ByteView bytes);

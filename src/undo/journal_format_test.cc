@@ -77,7 +77,17 @@ TEST(JournalFormat, AHeaderComesBackWhole) {
 TEST(JournalFormat, ALongLabelIsCut) {
   JournalHeader header = SampleHeader();
   header.label = std::string(2 * kMaxLabelBytes, 'x');
-  EXPECT_EQ(DecodeJournalHeader(Page(header))->header.label, std::string(kMaxLabelBytes, 'x'));
+  EXPECT_EQ(DecodeJournalHeader(Page(header))->header.label,
+            std::string(kMaxLabelBytes - 3, 'x') + "\u2026");
+  // Never in the middle of a character, wherever the limit falls.
+  for (size_t ahead = 0; ahead < 4; ++ahead) {
+    header.label = std::string(ahead, 'x');
+    while (header.label.size() <= kMaxLabelBytes) header.label += "\U0001F600";
+    const std::string kept = DecodeJournalHeader(Page(header))->header.label;
+    EXPECT_LE(kept.size(), kMaxLabelBytes);
+    EXPECT_EQ((kept.size() - ahead - 3) % 4, 0u);
+    EXPECT_TRUE(kept.ends_with("\u2026"));
+  }
 }
 
 TEST(JournalFormat, EveryFlippedBitOfTheHeaderIsNoticed) {

@@ -108,6 +108,8 @@ Result<std::optional<JournalView>> FindJournal(int parent_fd, const char* folder
   return view.error();
 }
 
+uint64_t EmptyJournalBytes() { return kJournalHeaderBytes + CloseFrameBytes(); }
+
 Result<JournalSummary> ReadJournalSummary(int dir_fd, const char* name) {
   TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDONLY));
   std::array<uint8_t, kJournalHeaderBytes> page{};
@@ -123,7 +125,7 @@ Result<JournalSummary> ReadJournalSummary(int dir_fd, const char* name) {
   TRY_ASSIGN(Record record, DecodeFrame(tail, 0));
   const auto* close = std::get_if<CloseRecord>(&record);
   if (close == nullptr) return Error(Code::kCorrupt, "journal has no end");
-  return JournalSummary{std::move(decoded.header), *close};
+  return JournalSummary{std::move(decoded.header), *close, static_cast<uint64_t>(info.st_size)};
 }
 
 }  // namespace sandglass::undo

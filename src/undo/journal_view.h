@@ -87,7 +87,10 @@ Result<std::optional<JournalView>> FindJournal(int parent_fd, const char* folder
 struct JournalSummary {
   JournalHeader header;
   CloseRecord close;
+  uint64_t bytes;  // of the whole file
 };
+// Of a closed one without any other record.
+uint64_t EmptyJournalBytes();
 Result<JournalSummary> ReadJournalSummary(int dir_fd, const char* name);
 
 }  // namespace sandglass::undo

@@ -22,11 +22,17 @@ uint64_t LogCore::RetainedBudget(uint64_t retained) const {
                   free / 100 * options_.limits.max_retained_percent_of_free);
 }
 
+// Contents, and what is on record. The page that every journal begins with is nothing to save by evicting a step or two.
+static uint64_t CopiedBy(const StepRow& row) {
+  return row.close.copied_bytes + row.journal_bytes -
+         std::min<uint64_t>(row.journal_bytes, kJournalHeaderBytes);
+}
+
 LogCore::Budget LogCore::TakeStock() const {
   Budget budget{.copied = options_.limits.max_copied_bytes};
   for (const auto* rows : {&steps_, &redo_}) {
     for (const StepRow& row : *rows) {
-      budget.used_copied += row.close.copied_bytes;
+      budget.used_copied += CopiedBy(row);
       budget.used_retained += row.close.retained_bytes;
     }
   }
@@ -35,20 +41,46 @@ LogCore::Budget LogCore::TakeStock() const {
 }
 
 void LogCore::Budget::Free(const StepRow& row) {
-  used_copied -= row.close.copied_bytes;
+  used_copied -= CopiedBy(row);
   used_retained -= row.close.retained_bytes;
+}
+
+// Each kind has its own limit, for commands that only look must not cost what others did. An empty step may go wherever it stands. Any
+// other, also one that left everything as it was, can only go when it is the oldest: taking back the ones before it leads through it.
+std::optional<size_t> LogCore::NextToEvict(const Budget& budget) const {
+  if (steps_.size() <= 1) return std::nullopt;
+  size_t changes = 0, empty = 0;
+  for (const StepRow& row : steps_) {
+    if (row.IsChange())
+      ++changes;
+    else if (row.IsEmpty())
+      ++empty;
+  }
+  const size_t most = options_.limits.max_steps, others = steps_.size() - changes - empty;
+  if (changes > most || others > most || budget.exceeded()) return 0;
+  if (empty <= most) return std::nullopt;
+  const auto oldest =
+      std::find_if(steps_.begin(), steps_.end(), [](const StepRow& row) { return row.IsEmpty(); });
+  return static_cast<size_t>(oldest - steps_.begin());
+}
+
+// Edits behind an empty step lie behind the one before it as well.
+void LogCore::EvictAt(size_t index) {
+  const StepRow row = steps_[index];
+  if (index > 0)
+    BestEffort("save barriers", MoveBarriers(row.header.id, steps_[index - 1].header.id));
+  steps_.erase(steps_.begin() + static_cast<ptrdiff_t>(index));
+  BestEffort("drop an evicted step", DropRow(frame_->steps(), row));
+  BestEffort("save barriers", DropBarriers(row.header.id));
 }
 
 std::vector<StepId> LogCore::Evict() {
   Budget budget = TakeStock();
   std::vector<StepId> evicted;
-  while (steps_.size() > 1 && (steps_.size() > options_.limits.max_steps || budget.exceeded())) {
-    const StepRow row = steps_.front();
-    steps_.erase(steps_.begin());
-    BestEffort("drop an evicted step", DropRow(frame_->steps(), row));
-    BestEffort("save barriers", DropBarriers(row.header.id));
-    budget.Free(row);
-    evicted.push_back(row.header.id);
+  while (const auto index = NextToEvict(budget)) {
+    budget.Free(steps_[*index]);
+    evicted.push_back(steps_[*index].header.id);
+    EvictAt(*index);
   }
   if (!evicted.empty()) {
     ForgetFrozen();
@@ -201,7 +233,7 @@ void LogCore::StopThreads() {
     house_wakeup_.NotifyAll();
   }
   {
-    MutexLock lock(heart_mutex_);
+    MutexLock lock(current_mutex_);
     heart_stop_ = true;
     heart_wakeup_.NotifyAll();
   }
@@ -245,13 +277,16 @@ void LogCore::HousekeeperLoop() {
   }
 }
 
+// Without anybody to beat for it sleeps: an idle session wakes no processor.
 void LogCore::HeartLoop() {
-  MutexLock lock(heart_mutex_);
+  MutexLock lock(current_mutex_);
   while (!heart_stop_) {
-    heart_wakeup_.WaitFor(heart_mutex_, options_.heartbeat);
-    if (heart_stop_) return;
+    if (current_ == nullptr && !rewind_beats_) {
+      heart_wakeup_.Wait(current_mutex_);
+      continue;
+    }
+    heart_wakeup_.WaitFor(current_mutex_, options_.heartbeat);
     const int64_t now = StampingNow();
-    MutexLock current_lock(current_mutex_);
     if (current_ != nullptr) current_->Beat(now);
     if (rewind_beats_) rewind_beats_->Beat(now);
   }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,6 +35,11 @@
 #include "undo/verify.h"
 
 namespace sandglass::undo {
+
+template <class T>
+void Append(std::vector<T> from, std::vector<T>& to) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
 
 class LogCore {
   Mutex lifecycle_;
@@ -68,13 +74,17 @@ class LogCore {
   // restore's step is over. kBusy: the restore would wait for itself.
   Result<OpenedStep> EnterStep(StepGate::Way way, Entrant entrant) EXCLUDES(lifecycle_);
   bool Ignores(std::string_view path, uint32_t mode) const;
+  // Has a step or rewind left this object behind, so that taking it back may need it as it was?
+  bool HasLeft(ObjectId object) const { return objects_.Find(object).has_value(); }
   // Has the open step, if there is one, renamed a folder?
   bool OpenStepCarries() const EXCLUDES(current_mutex_);
+  // How many names the open step and the closed ones keep of an object; in doubt, as many as there could be.
+  uint32_t AnchorsOf(StepWriter& writer, ObjectId object);
   // Are the only names that this object has left those that steps keep of it?
-  bool IsFrozen(StepWriter& writer, const OpenObject& object) {
-    return IsKeptAlone(writer, object.id, object.stat.nlink);
+  bool IsKeptAlone(StepWriter& writer, ObjectId object, uint32_t nlink) {
+    const uint32_t anchors = AnchorsOf(writer, object);
+    return anchors > 0 && nlink <= anchors;
   }
-  bool IsKeptAlone(StepWriter& writer, ObjectId object, uint32_t nlink);
   // Observers are called by FireEvents, when nothing is held.
   void QueueEvent(std::function<void()> event);
   void FireEvents();
@@ -152,6 +162,15 @@ class LogCore {
   Status PlaceBarriers(std::vector<Edit> edits) REQUIRES(lifecycle_);
   Barrier NewBarrier(StepId after, std::vector<std::string> paths) const REQUIRES(lifecycle_);
   Status AddBarrier(StepId after, std::vector<std::string> paths) REQUIRES(lifecycle_);
+  // Edits that somebody told of while the step was open: it is not to take them along when it is taken back.
+  Status NoteTold(StepWriter& open, const std::vector<std::string>& paths) REQUIRES(lifecycle_);
+  Result<std::unordered_set<ObjectId>> ToldDuring(const StepView& view) REQUIRES(lifecycle_);
+  bool LostTrackDuring(StepId step) const REQUIRES(lifecycle_);
+  static Conflict LostTrack(StepId step);
+  Status MoveBarriersFrom(StepId gone) REQUIRES(lifecycle_);
+  Status MoveBarriers(StepId from, StepId to) REQUIRES(lifecycle_);
+  // Of the step in that folder of wal/.
+  void MoveBarriersFrom(const char* folder) REQUIRES(lifecycle_);
   void ForgetFrozen();
   Status AdoptAfterStates(int step_dir) REQUIRES(lifecycle_);
   void AdoptAttributes(const StepView& view) REQUIRES(lifecycle_);
@@ -167,9 +186,11 @@ class LogCore {
   Status Promote(StepWriter& writer, const ChangeCounts& counts) REQUIRES(lifecycle_);
   JournalHeader NewHeader(const StepSpec& spec, StepId id) REQUIRES(lifecycle_);
   StepId NextId(StepKind kind) const REQUIRES(lifecycle_);
+  // A step that opens drops the redo stack; until an announced one begins, a redo can bring steps back, and their ids.
+  enum class RedoFate : uint8_t { kGoes, kStays };
   // kInvalid, kExists.
-  Status CheckChosenId(StepId id) const REQUIRES(lifecycle_);
-  Status CheckUnusedId(StepId id) const REQUIRES(lifecycle_);
+  Status CheckChosenId(StepId id, RedoFate redo) const REQUIRES(lifecycle_);
+  Status CheckUnusedId(StepId id, RedoFate redo) const REQUIRES(lifecycle_);
   void SetCurrent(std::unique_ptr<StepWriter> writer);
   std::unique_ptr<StepWriter> TakeCurrent() REQUIRES(lifecycle_);
   StepWriter* current() const;
@@ -211,6 +232,8 @@ class LogCore {
   // Takes back one step; on success its reversal stands complete in wal/rewind.
   Status RunRewind(Source& source, Force force, const std::unordered_set<ObjectId>* keep,
                    RewindReport& report, StepRow& reversal) REQUIRES(lifecycle_);
+  // What Rewind() is to call for one step of a travel, if anybody wants to know.
+  std::function<void(size_t, size_t)> ProgressWithin(const StepView& view) REQUIRES(lifecycle_);
   Status TakeBackReversal() REQUIRES(lifecycle_);
   // While it lives, the heart beats for wal/rewind, too.
   class RewindBeats {
@@ -251,6 +274,7 @@ class LogCore {
   Result<std::unique_ptr<StepFiles>> FindByUid(uint64_t uid) REQUIRES(lifecycle_);
   Result<RewindReport> RollbackLocked(uint32_t count, Force force) REQUIRES(lifecycle_);
   Result<RewindReport> Travel(Journey journey) REQUIRES(lifecycle_);
+  uint64_t PathsUntil(size_t target) REQUIRES(lifecycle_);
   Status SetOut(const Journey& journey) REQUIRES(lifecycle_);
   Status Arrive() REQUIRES(lifecycle_);
   Status LookAhead(size_t target) REQUIRES(lifecycle_);
@@ -276,6 +300,8 @@ class LogCore {
   // The newest step, which cannot be read, leaves the history.
   Status SetNewestAside(RewindReport& report) REQUIRES(lifecycle_);
   Result<RewindReport> AbortLocked() REQUIRES(lifecycle_);
+  // What an abort could not put back, or may have overwritten of people's work, is not dropped with it.
+  Status KeepForPeople(StepId aborted, RewindReport& report) REQUIRES(lifecycle_);
   Status FinishAbort() REQUIRES(lifecycle_);
   Status CheckSpace(const StepView& view, SpareRedo spare) REQUIRES(lifecycle_);
   Result<size_t> RowsToCross(Way way, uint32_t count) const REQUIRES(lifecycle_);
@@ -335,6 +361,9 @@ class LogCore {
     void Free(const StepRow& row);
   };
   Budget TakeStock() const REQUIRES(lifecycle_);
+  // nullopt: all is within the limits.
+  std::optional<size_t> NextToEvict(const Budget& budget) const REQUIRES(lifecycle_);
+  void EvictAt(size_t index) REQUIRES(lifecycle_);
   std::vector<StepId> Evict() REQUIRES(lifecycle_);
   void TrimRedo(RewindReport& report) REQUIRES(lifecycle_);
   uint64_t RetainedBudget(uint64_t retained) const;
@@ -369,6 +398,7 @@ class LogCore {
   StepGate gate_;
   SafeguardTracker safeguards_;
   std::optional<GitignoreFilter> gitignore_;
+  RewindProgress progress_ GUARDED_BY(lifecycle_);  // of the travel under way; no total: none is
   std::atomic<uint64_t> folder_renames_{0};
   std::atomic<int64_t> last_activity_ns_{0};          // by the steady clock, like
   Instant begun_ GUARDED_BY(lifecycle_) = Instant{};  // when the open step began
@@ -378,7 +408,8 @@ class LogCore {
   std::vector<StepRow> redo_ GUARDED_BY(lifecycle_);
   std::vector<Barrier> barriers_ GUARDED_BY(lifecycle_);
   bool barriers_unsaved_ GUARDED_BY(lifecycle_) = false;
-  bool on_the_way_ GUARDED_BY(lifecycle_) = false;  // wal/target could not be removed
+  std::unordered_set<ObjectId> told_ GUARDED_BY(lifecycle_);  // what `told` of the open step has
+  bool on_the_way_ GUARDED_BY(lifecycle_) = false;            // wal/target could not be removed
   struct Leftover {
     int parent_fd;
     std::string folder;
@@ -425,9 +456,8 @@ class LogCore {
   bool house_stop_ GUARDED_BY(house_mutex_) = false;
   bool house_busy_ GUARDED_BY(house_mutex_) = false;
   bool house_poked_ GUARDED_BY(house_mutex_) = false;
-  Mutex heart_mutex_;
-  CondVar heart_wakeup_;
-  bool heart_stop_ GUARDED_BY(heart_mutex_) = false;
+  CondVar heart_wakeup_;  // with current_mutex_
+  bool heart_stop_ GUARDED_BY(current_mutex_) = false;
   // Rewinds hold it so that no pack changes its form under them; the housekeeper holds it for one pack at a time.
   Mutex pack_mutex_;
   std::thread housekeeper_, heart_;

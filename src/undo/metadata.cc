@@ -216,6 +216,19 @@ FlagsOfFolder::~FlagsOfFolder() {
   if (flags_) (void)WriteFlags(fd_.get(), *flags_);
 }
 
+int MakeNode(int dir_fd, const std::string& name, const NodeSpec& node) {
+  if (S_ISDIR(node.mode)) return ::mkdirat(dir_fd, name.c_str(), 0700);
+  std::optional<FlagsOfFolder> flags;
+  if (!S_ISREG(node.mode)) flags.emplace(dir_fd, node.flags & ~kBlockingFlags);
+  const int made = S_ISLNK(node.mode)
+                       ? ::symlinkat(node.symlink_target.c_str(), dir_fd, name.c_str())
+                       : ::mknodat(dir_fd, name.c_str(), (node.mode & S_IFMT) | 0600, node.rdev);
+  const int why = errno;
+  flags.reset();
+  errno = why;
+  return made;
+}
+
 uint32_t ClearBlockingFlags(const OpenObject& object) {
   Fd fd = OpenForFlags(object);
   if (!fd.valid()) return 0;

@@ -80,6 +80,16 @@ class FlagsOfFolder {
   std::optional<uint32_t> flags_;  // to be put back
 };
 
+// What is needed to make an object of any type but for its content.
+struct NodeSpec {
+  uint32_t mode;  // the type counts
+  uint64_t rdev = 0;
+  std::string symlink_target;
+  uint32_t flags = 0;  // for a symlink or a special file
+};
+// Makes it, for its owner only until it gets its metadata. Like a system call: -1 with errno.
+int MakeNode(int dir_fd, const std::string& name, const NodeSpec& node);
+
 // What was taken off an object so that it could be worked on.
 struct Lifted {
   std::optional<uint32_t> mode;

@@ -128,17 +128,22 @@ Result<ObjectId> Identifier::Compute(int dir_fd, const char* name, int flags) co
   return HashBytes128({handle.head.f_handle, handle.head.handle_bytes}, seed);
 }
 
-Result<OpenObject> OpenObjectAt(const Identifier& identifier, int dir_fd, const char* name) {
-  TRY_ASSIGN(FileStat stat, StatAt(dir_fd, name));
+Result<OpenObject> FindObjectAt(const Identifier& identifier, int dir_fd, const char* name) {
   OpenObject object;
-  if (stat.IsRegular()) {
+  TRY_ASSIGN(object.stat, StatAt(dir_fd, name));
+  if (object.stat.IsRegular()) {
     object.fd = OpenReadable(dir_fd, name, O_NOFOLLOW);
     object.readable = object.fd.valid();
   }
   if (!object.fd.valid()) object.fd = Fd(::openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!object.fd.valid()) return Error::FromErrno(errno, fmt::format("open {}", name));
-  TRY_ASSIGN(object.stat, StatFd(object.fd.get()));  // someone may have been faster than the open
   TRY_ASSIGN(object.id, identifier.OfFd(object.fd.get()));
+  return object;
+}
+
+Result<OpenObject> OpenObjectAt(const Identifier& identifier, int dir_fd, const char* name) {
+  TRY_ASSIGN(OpenObject object, FindObjectAt(identifier, dir_fd, name));
+  TRY_ASSIGN(object.stat, StatFd(object.fd.get()));  // someone may have been faster than the open
   return object;
 }
 

@@ -94,7 +94,8 @@ class Identifier {
   bool has_handles_ = false;
 };
 
-// An object, opened without changing anything about it. For a regular file that may be read, `fd` can read; else it is O_PATH.
+// An object, opened without changing anything about it. For a regular file that may be read, `fd` can read; else it is O_PATH. Without
+// a descriptor: something that the step itself made, of which nothing has to be kept (Attempt::FindNamed).
 struct OpenObject {
   Fd fd;
   ObjectId id;
@@ -104,6 +105,8 @@ struct OpenObject {
 
 // kNotFound: no such name.
 Result<OpenObject> OpenObjectAt(const Identifier& identifier, int dir_fd, const char* name);
+// The same for whoever is going to look at its state again: `stat` is what the name had a moment before.
+Result<OpenObject> FindObjectAt(const Identifier& identifier, int dir_fd, const char* name);
 // The object behind a descriptor that someone else owns; `fd` of the result is a fresh one.
 Result<OpenObject> OpenObjectFd(const Identifier& identifier, int fd);
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -39,7 +40,10 @@ Status ObjectsTable::ReadEntries(int file) {
   struct stat info{};
   if (::fstat(file, &info) != 0) return Error::FromErrno(errno, "stat object table");
   ObjectsContent content;
-  Bytes piece(kPieceBytes);
+  // No larger than what there is, and one entry for the end: clearing a megabyte takes longer than reading a usual table. Whole
+  // entries, because the owner of the store may add to it meanwhile.
+  const size_t entries = static_cast<size_t>(info.st_size) / kObjectEntryBytes + 1;
+  Bytes piece(std::min(kPieceBytes, entries * kObjectEntryBytes));
   uint64_t at = 0;
   for (size_t got = piece.size(); got == piece.size() && at < kMaxTableBytes; at += got) {
     TRY_ASSIGN(got, PReadFully(file, piece, static_cast<off_t>(at)));

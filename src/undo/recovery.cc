@@ -46,20 +46,11 @@ bool KeepsNothing(int step_dir) {
                      [&](const char* name) { return IsMissingOrEmpty(step_dir, name); });
 }
 
-template <class T>
-void Append(std::vector<T> from, std::vector<T>& to) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-}
-
 // What somebody else's object keeps out of its name gets one beside. Anything else that is in the way keeps contents from coming back.
 bool LeavesSomething(const std::vector<Conflict>& conflicts) {
   return std::any_of(conflicts.begin(), conflicts.end(), [](const Conflict& conflict) {
     return conflict.kind != ConflictKind::kOccupied;
   });
-}
-
-bool AllZero(ByteView bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
 }
 
 // Was its writer killed before the header was whole? Room for the first records is there before the header is, and empty then.
@@ -114,8 +105,10 @@ Status LogCore::FinishPromotions() {
   TRY(DropReversed(steps_, redo_before, frame_->steps()));
   TRY(DropReversed(redo_, steps_before, frame_->redo()));
   TRY_ASSIGN(const auto view, FindJournal(frame_->wal(), kInProgress));
-  if (view && IsReversedBy(redo_, view->header().uid))
+  if (view && IsReversedBy(redo_, view->header().uid)) {
+    MoveBarriersFrom(kInProgress);
     TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
+  }
   return Ok();
 }
 
@@ -162,6 +155,7 @@ Result<std::optional<LogCore::Source>> LogCore::OpenInterrupted(const char* fold
     return Nothing(
         Source{.files = std::make_unique<StepFiles>(std::move(*dir)), .view = std::move(*view)});
   }
+  if (std::string_view(folder) == kInProgress) MoveBarriersFrom(folder);
   auto nothing = dir.ok() ? NothingHappened(dir->get(), view) : Result<bool>(false);
   if (!nothing.ok() && !IsDamage(nothing.error())) return nothing.error();
   if (nothing.ok() && *nothing)
@@ -207,6 +201,8 @@ Status LogCore::RecoverStep() {
   // Only the first attempt sees what the step and other hands left: after it, time stamps are its own.
   if (!NameExists(frame_->wal(), kKeepFile)) TRY(NoticeEdits(view));
   TRY_ASSIGN(auto keep, LateChanges());
+  TRY_ASSIGN(auto told, ToldDuring(view));
+  keep.merge(told);
   if (view.journal().damaged() > 0) {
     recovery_.rewind.warnings.push_back(fmt::format(
         "{} records of the interrupted step's journal were damaged", view.journal().damaged()));
@@ -216,6 +212,8 @@ Status LogCore::RecoverStep() {
   source->signatures = Signatures::kOutdated;
   StepRow reversal;
   TRY(RunRewind(*source, Force::kYes, &keep, recovery_.rewind, reversal));
+  if (LostTrackDuring(*recovery_.step))
+    recovery_.rewind.conflicts.push_back(LostTrack(*recovery_.step));
   if (LeavesSomething(recovery_.rewind.conflicts)) TRY(MarkUnreturned(kInProgress));
   reversal.folder = fmt::format("{}", next_redo_++);
   if (::renameat(frame_->wal(), kRewind, frame_->redo(), reversal.folder.c_str()) != 0) {
@@ -226,6 +224,7 @@ Status LogCore::RecoverStep() {
   next_order_ = std::max(next_order_, view.header().order + 1);
   TRY(MakePowerSafe(Reach::kFolders));
   TRY(RenewShadows(Renewal::kAll));
+  BestEffort("save barriers", MoveBarriersFrom(*recovery_.step));
   TRY(DropFolder(frame_->wal(), kInProgress, nullptr));
   ::unlinkat(frame_->wal(), kKeepFile, 0);
   return Ok();
@@ -345,9 +344,10 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
     return Error::FromErrno(errno, "promote an interrupted ambient step");
   }
+  ::unlinkat(dir.get(), kTold, 0);
   TRY(MakePowerSafe(Reach::kFolders));
   TRY_ASSIGN(auto summary, ReadJournalSummary(dir.get(), "journal"));
-  steps_.push_back({folder, std::move(summary.header), summary.close, false});
+  steps_.push_back({folder, std::move(summary.header), summary.close, false, summary.bytes});
   TRY(AdoptAfterStates(dir.get()));
   next_order_ = std::max(next_order_, view.header().order + 1);
   recovery_.rewind.warnings.push_back(

@@ -26,8 +26,8 @@ Status Renaming::Look() {
   from_path_ = JoinPath(from_dir_.path, from_.name);
   to_path_ = JoinPath(to_dir_.path, to_.name);
   const Identifier& identifier = log_.place().identifier;
-  TRY_ASSIGN(object_, OpenObjectAt(identifier, from_.dir.fd, std::string(from_.name).c_str()));
-  auto target = OpenObjectAt(identifier, to_.dir.fd, std::string(to_.name).c_str());
+  TRY_ASSIGN(object_, FindObjectAt(identifier, from_.dir.fd, std::string(from_.name).c_str()));
+  auto target = FindObjectAt(identifier, to_.dir.fd, std::string(to_.name).c_str());
   if (target.ok())
     target_ = std::move(*target);
   else if (target.error().code() != Code::kNotFound || mode_ == RenameMode::kExchange)
@@ -60,10 +60,10 @@ std::optional<Result<Ticket>> Renaming::Shortcut() {
 }
 
 Status Renaming::HoldAndAsk() {
-  TRY(attempt_.Hold(object_.id));
+  TRY(attempt_.Hold(object_));
   TRY(attempt_.CheckGround(object_, from_path_));
   if (!target_) return Ok();
-  TRY(attempt_.Hold(target_->id));
+  TRY(attempt_.Hold(*target_));
   TRY(attempt_.CheckGround(*target_, to_path_));
   if (!replaces() || attempt_.writer().IsBorn(target_->id)) return Ok();
   return attempt_.Ask(log_.safeguards().OnRenameOver(to_path_, attempt_.state().claim));
@@ -101,6 +101,7 @@ Ticket Renaming::Finish() {
   TicketState& state = attempt_.state();
   state.folder_rename = folder_;
   state.intent = {IntentKind::kRename, to_.dir.fd, to_dir_.id, std::string(to_.name), object_.id};
+  if (replaces() && target_->stat.IsDirectory()) state.lost_folder = target_->id;
   if (target_) state.target = std::move(*target_);
   state.object = std::move(object_);
   return attempt_.Finish();

@@ -13,28 +13,15 @@
 #include "base/rel_path.h"
 #include "undo/log_core.h"
 #include "undo/looker.h"
+#include "undo/past_reader.h"
 #include "undo/reading.h"
+#include "undo/rewind.h"
 #include "undo/step_files.h"
 
 namespace sandglass::undo {
 namespace {
 
-constexpr uint64_t kMaxRestoreBytes = 4ull << 30;
-
-// Only blocks with something in them: the rest is a hole again. `fd` is empty.
-Status WriteSparse(int fd, std::string_view content) {
-  constexpr size_t kBlock = 64 << 10;
-  for (size_t at = 0; at < content.size(); at += kBlock) {
-    const std::string_view block = content.substr(at, kBlock);
-    if (block.find_first_not_of('\0') == std::string_view::npos) continue;
-    TRY(PWriteFully(fd, AsBytes(block), static_cast<off_t>(at)));
-  }
-  if (::ftruncate(fd, static_cast<off_t>(content.size())) != 0)
-    return Error::FromErrno(errno, "set the size of a restored file");
-  return Ok();
-}
-
-using Wanted = std::map<std::string, PastState>;  // without content
+using Wanted = std::map<std::string, PastState>;
 
 // An error says which of the paths it is about.
 template <class T>
@@ -44,24 +31,12 @@ Result<T> About(std::string_view path, Result<T> result) {
       fmt::format("restore {}", path.empty() ? "the project folder" : path));
 }
 
-Result<PastState> ReadPast(const PastReader& past, const std::string& path) {
-  return About(path, past.At(path, kMaxRestoreBytes));
+Result<PastContent> OpenPast(const PastReader& past, const std::string& path) {
+  TRY_ASSIGN(PastFile file, About(path, past.Open(path)));
+  return std::move(file.content);
 }
 
-struct Content {
-  Fd file;  // if valid, instead of `text`
-  std::string text;
-
-  // `fd` is empty.
-  Status WriteTo(int fd) const {
-    if (!file.valid()) return WriteSparse(fd, text);
-    TRY_ASSIGN(FileStat stat, StatFd(file.get()));
-    TRY(CopySparse(file.get(), fd, stat.size));
-    return Ok();
-  }
-};
-
-// The contents of wanted files, one at a time. Where the restore itself is going to change what a content comes from (two files
+// The contents of wanted files. Where the restore itself is going to change what a content comes from (two files
 // have exchanged their names, say), the content is set aside first, on disk, in the folder of the restore's own step: with that
 // it goes away whatever happens.
 class Contents {
@@ -77,25 +52,23 @@ class Contents {
         TRY_ASSIGN(folder_, OpenOrMakeDir(step_dir_, kFolder));
       }
       const std::string name = fmt::format("{}", aside_.size());
-      TRY_ASSIGN(PastState full, ReadPast(past_, path));
+      TRY_ASSIGN(const PastContent content, OpenPast(past_, path));
       TRY_ASSIGN(const Fd file,
                  OpenStoreFile(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL));
-      TRY(WriteSparse(file.get(), full.content));
+      TRY(About(path, content.WriteTo(file.get())));
       aside_.emplace(path, name);
     }
     return Ok();
   }
 
   // To be asked for before the path itself changes.
-  Result<Content> Of(const std::string& path) const {
-    Content content;
-    if (const auto found = aside_.find(path); found != aside_.end()) {
-      TRY_ASSIGN(content.file, OpenStoreFile(folder_.get(), found->second.c_str(), O_RDONLY));
-    } else {
-      TRY_ASSIGN(PastState full, ReadPast(past_, path));
-      content.text = std::move(full.content);
-    }
-    return content;
+  Result<PastContent> Of(const std::string& path) const {
+    const auto found = aside_.find(path);
+    if (found == aside_.end()) return OpenPast(past_, path);
+    TRY_ASSIGN(Fd file, OpenStoreFile(folder_.get(), found->second.c_str(), O_RDONLY));
+    TRY_ASSIGN(const FileStat stat, StatFd(file.get()));
+    return PastContent::Of(
+        {.fd = std::move(file), .id = kNoObject, .stat = stat, .readable = true});
   }
 
   Status Clear() {
@@ -127,21 +100,21 @@ class Restorer {
     auto now = OpenObjectAt(place_.identifier, dir_.get(), name_.c_str());
     if (!now.ok() && now.error().code() != Code::kNotFound) return now.error();
     if (want.kind == PastState::Kind::kAbsent) return now.ok() ? Remove(path, *now) : Ok();
-    Content content;
+    const bool becomes = now.ok() && CanBecome(*now, want);
+    PastContent content;
     if (S_ISREG(want.meta.mode)) {
       // Before its content is asked for, which it may have to be read for. The metadata that it is about to get closes it again.
       Lifted replaced;
-      if (now.ok() && CanBecome(*now, want))
-        TRY(Unlock(now->fd.get(), path, S_IRUSR | S_IWUSR, replaced));
+      if (becomes) TRY(Unlock(now->fd.get(), path, S_IRUSR | S_IWUSR, replaced));
       TRY_ASSIGN(content, contents_.Of(path));
     }
-    if (now.ok() && !CanBecome(*now, want)) {
-      TRY(Remove(path, *now));
-      TRY(Create(want));
-    } else if (!now.ok()) {
-      TRY(Create(want));
-    }
-    if (S_ISREG(want.meta.mode)) TRY(Fill(path, content));
+    if (now.ok() && !becomes) TRY(Remove(path, *now));
+    if (!becomes) TRY(Create(want));
+    const uint64_t own_bytes = becomes ? content.BytesOf(now->id) : 0;
+    if (now.ok())
+      now->fd.Reset();  // or its inode could not be kept by exchanging it for a fresh one
+    if (S_ISREG(want.meta.mode))
+      TRY(own_bytes > 0 ? Mend(path, content, own_bytes) : Fill(path, content));
     return ApplyMeta(path, want.meta);
   }
 
@@ -224,31 +197,54 @@ class Restorer {
   }
 
   Status Create(const PastState& want) {
-    const uint32_t mode = want.meta.mode;
+    const Metadata& meta = want.meta;
     TRY(UnlockParent());
-    return Do(interceptor_.BeginCreate(Here(), NodeTypeOf(mode)), [&]() -> int {
-      if (S_ISDIR(mode)) return ::mkdirat(dir_.get(), name_.c_str(), 0700);
-      std::optional<FlagsOfFolder> flags;
-      if (!S_ISREG(mode)) flags.emplace(dir_.get(), want.meta.flags & ~kBlockingFlags);
-      if (S_ISLNK(mode))
-        return ::symlinkat(want.meta.symlink_target.c_str(), dir_.get(), name_.c_str());
-      return ::mknodat(dir_.get(), name_.c_str(), (mode & S_IFMT) | 0600, want.meta.rdev);
+    return Do(interceptor_.BeginCreate(Here(), NodeTypeOf(meta.mode)), [&] {
+      return MakeNode(dir_.get(), name_, {meta.mode, meta.rdev, meta.symlink_target, meta.flags});
     });
   }
 
-  Status Fill(const std::string& path, const Content& content) {
-    TRY_ASSIGN(Fd fd, OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW));
-    TRY_ASSIGN(Ticket ticket, interceptor_.BeginOpenForWrite({fd.get(), path}, Truncate::kYes,
-                                                             WriteVisibility::kUnseen));
-    Fd out(::openat(dir_.get(), name_.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
+  // By name, once the ticket is there: it may have put a fresh inode in its place.
+  template <class Op>
+  Status Write(Result<Ticket> ticket, int flags, Op op) {
+    if (!ticket.ok()) return ticket.error();
+    Fd out(::openat(dir_.get(), name_.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | flags));
     if (!out.valid()) {
       const int err = errno;
-      TRY(ticket.Commit(Outcome::Failed(err)));
+      TRY(ticket->Commit(Outcome::Failed(err)));
       return Error::FromErrno(err, "open it for writing");
     }
-    Status written = content.WriteTo(out.get());
-    TRY(ticket.Commit(Outcome::Done()));
+    Status written = op(out.get());
+    TRY(ticket->Commit(Outcome::Done()));
     return written;
+  }
+
+  Status Fill(const std::string& path, const PastContent& content) {
+    TRY_ASSIGN(const Fd fd, OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW));
+    return Write(
+        interceptor_.BeginOpenForWrite({fd.get(), path}, Truncate::kYes, WriteVisibility::kUnseen),
+        O_TRUNC, [&](int out) { return content.WriteTo(out); });
+  }
+
+  // It still holds the first `own_bytes` itself, but for what steps kept of them.
+  Status Mend(const std::string& path, const PastContent& content, uint64_t own_bytes) {
+    TRY_ASSIGN(const Fd fd, OpenBeneath(place_.root.get(), path, O_PATH | O_NOFOLLOW));
+    TRY_ASSIGN(const FileStat now, StatFd(fd.get()));
+    const ObjectRef object{fd.get(), path};
+    const auto resize = [&](uint64_t size) {
+      return Write(interceptor_.BeginContent(object, ContentChange::TruncateTo(size)), 0,
+                   [&](int out) { return SetSize(out, size); });
+    };
+    if (now.size > own_bytes) TRY(resize(own_bytes));
+    if (content.size() > own_bytes) TRY(resize(content.size()));
+    return content.ForEachPiece([&](uint64_t offset, ByteView bytes) {
+      return Write(interceptor_.BeginContent(object, ContentChange::Range(offset, bytes.size())), 0,
+                   [&](int out) { return PWriteFully(out, bytes, static_cast<off_t>(offset)); });
+    });
+  }
+  static Status SetSize(int fd, uint64_t size) {
+    if (::ftruncate(fd, static_cast<off_t>(size)) == 0) return Ok();
+    return Error::FromErrno(errno, "set the size of a restored file");
   }
 
   const Place& place_;
@@ -304,12 +300,6 @@ bool LooksLike(const Metadata& now, const Metadata& want) {
          now.xattrs == want.xattrs && now.symlink_target == want.symlink_target;
 }
 
-bool Holds(int fd, std::string_view content) {
-  std::string now(content.size(), '\0');
-  const auto got = PReadFully(fd, {reinterpret_cast<uint8_t*>(now.data()), now.size()}, 0);
-  return got.ok() && *got == content.size() && now == content;
-}
-
 // Is the path what it was? In doubt it is not. Contents are compared only where all else is the same.
 bool IsSoAlready(const Place& place, const PastReader& past, const std::string& path,
                  const PastState& want) {
@@ -324,8 +314,10 @@ bool IsSoAlready(const Place& place, const PastReader& past, const std::string& 
   const auto meta = CaptureMetadata(*now);
   if (!meta.ok() || !LooksLike(*meta, want.meta)) return false;
   if (!S_ISREG(want.meta.mode)) return true;
-  const auto full = past.At(path, kMaxRestoreBytes);
-  return full.ok() && full->content.size() == meta->size && Holds(now->fd.get(), full->content);
+  const auto then = past.Open(path);
+  if (!then.ok() || !now->readable) return false;
+  const auto same = then->content.IsIn(*now);
+  return same.ok() && *same;
 }
 
 // Folders stay as long as anything does: what happens in them moves their times.
@@ -339,6 +331,23 @@ void DropWhatIsSo(const Place& place, const PastReader& past, Wanted& wanted) {
     it = so && !folder ? wanted.erase(it) : std::next(it);
   }
   if (all_so) wanted.clear();
+}
+
+// What the policy keeps from being made is not made, as in a rewind: what has taken its place goes, unless it is a symlink itself.
+void LeaveLinks(const Place& place, Wanted& wanted, std::vector<std::string>& warnings) {
+  Looker looker(place);
+  for (auto it = wanted.begin(); it != wanted.end();) {
+    auto& [path, want] = *it;
+    if (want.kind == PastState::Kind::kAbsent || !S_ISLNK(want.meta.mode)) {
+      ++it;
+      continue;
+    }
+    warnings.push_back(LinkLeftOut(path));
+    const auto now = looker.Stat(path);
+    const bool in_its_place = now && !now->IsSymlink();
+    if (in_its_place) want = PastState{};
+    it = in_its_place ? std::next(it) : wanted.erase(it);
+  }
 }
 
 Status Apply(Restorer& restorer, const Wanted& wanted) {
@@ -419,11 +428,12 @@ Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
   std::vector<Conflict> lost;
   TRY_ASSIGN(Wanted wanted, Collect(*place_, past, paths, lost));
   DropWhatIsSo(*place_, past, wanted);
+  if (options_.symlinks != SymlinkPolicy::kReadWrite) LeaveLinks(*place_, wanted, report.warnings);
   report.conflicts = lost;
   if (wanted.empty()) return RestorePlan{std::move(past), {}, std::move(lost), Fd()};
   TRY_ASSIGN(const auto intrusions, FindIntrusions(*place_, objects_, past, wanted));
-  for (const auto& conflicts : {intrusions, FindCrossed(barriers_, past, wanted)})
-    report.conflicts.insert(report.conflicts.end(), conflicts.begin(), conflicts.end());
+  Append(intrusions, report.conflicts);
+  Append(FindCrossed(barriers_, past, wanted), report.conflicts);
   return RestorePlan{std::move(past), std::move(wanted), std::move(lost), Fd()};
 }
 

@@ -14,6 +14,11 @@
 #include "undo/rewinder.h"
 
 namespace sandglass::undo {
+namespace {
+
+constexpr size_t kTellEvery = 64;  // records
+
+}  // namespace
 
 Status Rewinder::Run() {
   looked_at_.reserve(in_.view.expected().map().size());
@@ -32,6 +37,8 @@ Status Rewinder::Run() {
 #else
   for (size_t index = in_.view.journal().size() - undone; index-- > 0;) {
 #endif
+    if (in_.progress && index % kTellEvery == 0)
+      in_.progress(in_.view.journal().size() - index, in_.view.journal().size());
     if (in_.view.journal().IsOneOf<OutcomeRecord, AfterRecord>(index)) continue;
     if (cursor) cursor->Beat(StampingNow());
     auto record = in_.view.journal().At(index);

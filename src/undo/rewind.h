@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <unordered_set>
 
 #include "base/result.h"
@@ -35,10 +36,14 @@ struct RewindInput {
   std::atomic<uint64_t>* folder_renames = nullptr;  // counts them, if there is anyone to tell
   const std::unordered_set<ObjectId>* keep =
       nullptr;  // objects that a person changed after a crash
+  std::function<void(size_t done, size_t records)> progress;  // empty: nobody is told
 };
 
 // An error leaves the rest undone. With a recorder, the caller takes the recorder's step back; without one, running it again goes on where
 // it stopped.
 Status Rewind(const RewindInput& input, RewindReport& report);
+
+// The warning about a symlink that the policy keeps from coming back.
+std::string LinkLeftOut(std::string_view path);
 
 }  // namespace sandglass::undo

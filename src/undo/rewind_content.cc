@@ -227,8 +227,7 @@ Status Rewinder::FillFromPack(int fd, const ContentRecord& r) {
   for (size_t at = 0; at < bytes.size();) {
     const size_t size = r.sparse ? std::min(kHoleBytes, bytes.size() - at) : bytes.size();
     ByteView block = ByteView(bytes).subspan(at, size);
-    const bool hole =
-        r.sparse && std::all_of(block.begin(), block.end(), [](uint8_t b) { return b == 0; });
+    const bool hole = r.sparse && AllZero(block);
     if (!hole) TRY(PWriteFully(fd, block, static_cast<off_t>(at)));
     at += size;
   }

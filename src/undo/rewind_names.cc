@@ -141,11 +141,14 @@ Status Rewinder::Undo(const RemoveRecord& r) {
   const Kept kept = passed_.Contains(r.object) ? Kept::kDirectory : r.kept;
   if (kept == Kept::kNothing) return Ok();
   if (SkipsLink(r.mode)) {
-    report_.warnings.push_back(fmt::format("{}: symlinks are not restored under this policy",
-                                           JoinPath(r.at.dir, r.at.name)));
+    report_.warnings.push_back(LinkLeftOut(JoinPath(r.at.dir, r.at.name)));
     return Ok();
   }
   return BringBack({r.at, r.object, r.mode, kept, r.anchor, r.nlink, r.rdev, r.symlink_target});
+}
+
+std::string LinkLeftOut(std::string_view path) {
+  return fmt::format("{}: symlinks are not restored under this policy", path);
 }
 
 Status Rewinder::BringBack(const Lost& lost) {
@@ -325,14 +328,12 @@ Status Rewinder::MakeAnew(const Lost& lost, Parent& parent, const std::string& n
   if (in_.recorder != nullptr) {
     TRY_ASSIGN(seq, in_.recorder->IntendCreate(lost.at, Birth::kNew, lost.mode));
   }
-  const std::string target(lost.symlink_target);
-  const int err = Attempt(parent, nullptr, [&]() -> int {
-    if (S_ISDIR(lost.mode)) return ::mkdirat(dir, name.c_str(), 0700);
-    std::optional<FlagsOfFolder> flags;
-    if (!S_ISREG(lost.mode)) flags.emplace(dir, FlagsFor(lost.object));
-    if (S_ISLNK(lost.mode)) return ::symlinkat(target.c_str(), dir, name.c_str());
-    return ::mknodat(dir, name.c_str(), (lost.mode & S_IFMT) | 0600, lost.rdev);
-  });
+  const bool has_flags = !S_ISDIR(lost.mode) && !S_ISREG(lost.mode);
+  const NodeSpec node{.mode = lost.mode,
+                      .rdev = lost.rdev,
+                      .symlink_target = std::string(lost.symlink_target),
+                      .flags = has_flags ? FlagsFor(lost.object) : 0};
+  const int err = Attempt(parent, nullptr, [&] { return MakeNode(dir, name, node); });
   ObjectId created = kNoObject;
   if (err == 0) {
     TRY_ASSIGN(created, place_.identifier.OfName(dir, name.c_str()));
@@ -352,7 +353,7 @@ uint32_t Rewinder::FlagsFor(ObjectId object) {
     flags_.emplace();
     in_.view.journal().ForEachOf<MetaRecord>([this](const MetaRecord& r, size_t) {
       const bool special = !S_ISREG(r.meta.mode) && !S_ISDIR(r.meta.mode);
-      if (special && !r.names_only()) flags_->emplace(r.object, r.meta.flags & ~kBlockingFlags);
+      if (special && !r.names_only()) flags_->emplace(r.object, r.meta.flags);
     });
   }
   const auto found = flags_->find(object);

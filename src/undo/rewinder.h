@@ -171,7 +171,7 @@ class Rewinder {
   // Once per path: content and metadata have a record each.
   void TellKept(std::string_view path) {
     if (told_kept_.emplace(path).second)
-      AddConflict(ConflictKind::kEdited, path, "changed after the interruption; kept as it is");
+      AddConflict(ConflictKind::kEdited, path, "was changed from outside; kept as it is");
   }
   Status MarkUnreturned();
   bool SkipsLink(uint32_t mode) const {

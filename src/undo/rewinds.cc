@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -37,6 +38,31 @@ Result<std::vector<Change>> ChangesOf(const Place& place, StepWriter& recorder) 
   return changes;
 }
 
+// What deleting `name` with all below would free. Not what has other names: these keep it.
+uint64_t BytesFreedBy(int parent_fd, const char* name) {
+  const auto stat = LookAt(parent_fd, name);
+  if (!stat) return 0;
+  if (!stat->IsDirectory()) return stat->nlink == 1 ? stat->blocks * 512 : 0;
+  const auto dir = OpenSubdir(parent_fd, name);
+  if (!dir.ok()) return 0;
+  uint64_t bytes = 0;
+  for (const std::string& each : ListNamesIfReadable(dir->get()))
+    bytes += BytesFreedBy(dir->get(), each.c_str());
+  return bytes;
+}
+
+// Would `need` bytes fit where both are, if the store had `freed` less?
+bool Fit(uint64_t need, int store_fd, int root_fd, uint64_t freed) {
+  struct stat store{}, root{};
+  const bool together =
+      ::fstat(store_fd, &store) == 0 && ::fstat(root_fd, &root) == 0 && store.st_dev == root.st_dev;
+  const auto fits_at = [&](int fd, uint64_t more) {
+    struct statvfs info{};
+    return ::fstatvfs(fd, &info) != 0 || info.f_bavail * info.f_frsize + more > need;
+  };
+  return fits_at(store_fd, freed) && fits_at(root_fd, together ? freed : 0);
+}
+
 }  // namespace
 
 // --- One rewind.
@@ -67,7 +93,8 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
                           .symlinks = options_.symlinks,
                           .signatures = source.signatures,
                           .folder_renames = &folder_renames_,
-                          .keep = keep};
+                          .keep = keep,
+                          .progress = ProgressWithin(source.view)};
   const size_t conflicts_before = report.conflicts.size();
   Status done = Rewind(input, report);
   if (done.ok()) {
@@ -92,6 +119,7 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
     if (summary.ok()) {
       reversal.header = std::move(summary->header);
       reversal.close = summary->close;
+      reversal.journal_bytes = summary->bytes;
       WaitForNextTick(StampingNow());
       return Ok();
     }
@@ -107,11 +135,23 @@ Status LogCore::RunRewind(Source& source, Force force, const std::unordered_set<
   return done;
 }
 
+std::function<void(size_t, size_t)> LogCore::ProgressWithin(const StepView& view) {
+  const auto close = view.journal().Close();
+  if (!options_.progress || progress_.total == 0 || !close.ok()) return {};
+  const RewindProgress before = progress_;
+  const uint64_t paths = close->counts.total();
+  progress_.done += paths;
+  return [this, before, paths](size_t done, size_t records) {
+    options_.progress({before.done + paths * done / records, before.total});
+  };
+}
+
 Result<std::unique_ptr<LogCore::RewindBeats>> LogCore::RewindBeats::Start(LogCore& core) {
   TRY_ASSIGN(const Fd dir, OpenSubdir(core.frame_->wal(), kRewind));
   TRY_ASSIGN(CursorFile file, CursorFile::Open(dir.get(), "journal"));
   MutexLock lock(core.current_mutex_);
   core.rewind_beats_.emplace(std::move(file));
+  core.heart_wakeup_.NotifyAll();
   return std::make_unique<RewindBeats>(core);
 }
 
@@ -177,21 +217,25 @@ Result<std::unique_ptr<StepFiles>> LogCore::FindByUid(uint64_t uid) {
   return Error(Code::kNotFound, "the step that an interrupted rewind was taking back is missing");
 }
 
-// What a rewind writes back must fit, and so must what it keeps for redo. Redo is the first thing to give up.
+// What a rewind writes back must fit, and so must what it keeps for redo. Older redo is given up for that, but only if it is enough.
 Status LogCore::CheckSpace(const StepView& view, SpareRedo spare) {
   uint64_t need = 1 << 20;
   view.journal().ForEachOf<ContentRecord>([&](const ContentRecord& content, size_t) {
     if (content.keeping != Keeping::kClone && !view.IsDropped(content)) need += content.length;
   });
-  const auto fits_at = [&](int fd) {
-    struct statvfs info{};
-    return ::fstatvfs(fd, &info) != 0 || info.f_bavail * info.f_frsize > need;
+  const auto fits_without = [&](uint64_t freed) {
+    return Fit(need, frame_->store(), place_->root.get(), freed);
   };
-  const auto fits = [&] { return fits_at(frame_->store()) && fits_at(place_->root.get()); };
-  if (fits()) return Ok();
-  if (spare == SpareRedo::kNo) TRY(ClearRedo());
+  if (fits_without(0)) return Ok();
   EmptyTrash();
-  if (fits()) return Ok();
+  WaitForBackground();  // the housekeeper may have a part of it in hand, which is free only when that is done
+  if (fits_without(0)) return Ok();
+  if (spare == SpareRedo::kNo && fits_without(BytesFreedBy(frame_->store(), "redo"))) {
+    TRY(ClearRedo());
+    EmptyTrash();
+    WaitForBackground();
+    if (fits_without(0)) return Ok();
+  }
   return Error(
       Code::kNoSpace,
       fmt::format(
@@ -260,12 +304,15 @@ Result<RewindReport> LogCore::AbortLocked() {
                               source.view.unprotected_why());
   // Says to a recovery of this very abort that the edits before it have been noticed.
   TRY(ReplaceFileAt(frame_->wal(), kKeepFile, "", file_sync()));
+  TRY_ASSIGN(const auto told, ToldDuring(source.view));
   StepRow reversal;
-  TRY(RunRewind(source, Force::kYes, nullptr, report, reversal));
-  if (::renameat(frame_->wal(), kInProgress, frame_->wal(), kAborted) != 0) {
-    Error error = Error::FromErrno(errno, "finish the abort");
+  TRY(RunRewind(source, Force::kYes, told.empty() ? nullptr : &told, report, reversal));
+  Status done = KeepForPeople(current()->header().id, report);
+  if (done.ok() && ::renameat(frame_->wal(), kInProgress, frame_->wal(), kAborted) != 0)
+    done = Error::FromErrno(errno, "finish the abort");
+  if (!done.ok()) {
     TRY(TakeBackReversal());
-    return error;
+    return done.error();
   }
   report.steps.push_back(current()->header().id);
   TakeCurrent();
@@ -275,6 +322,21 @@ Result<RewindReport> LogCore::AbortLocked() {
   return report;
 }
 
+Status LogCore::KeepForPeople(StepId aborted, RewindReport& report) {
+  const bool kept =
+      std::any_of(report.conflicts.begin(), report.conflicts.end(),
+                  [](const Conflict& conflict) { return conflict.kind == ConflictKind::kEdited; });
+  const bool lost_track = LostTrackDuring(aborted) && !report.changes.empty();
+  if (kept) TRY(MarkUnreturned(kInProgress));
+  if (lost_track) TRY(MarkUnreturned(kRewind));
+  if (lost_track) report.conflicts.push_back(LostTrack(aborted));
+  if (kept || lost_track)
+    report.warnings.push_back(
+        "what was not put back, or may have been somebody's work, is in damaged/ of the undo "
+        "store");
+  return Ok();
+}
+
 // The step in wal/aborted has been taken back: only its folder and that of its reversal are left to drop. The reversal goes first, or it
 // would be taken for one that was killed.
 Status LogCore::FinishAbort() {
@@ -282,6 +344,7 @@ Status LogCore::FinishAbort() {
   TRY(MakePowerSafe(Reach::kFolders));
   TRY(DropFolder(frame_->wal(), kRewind, nullptr));
   ::unlinkat(frame_->wal(), kKeepFile, 0);
+  MoveBarriersFrom(kAborted);
   return DropFolder(frame_->wal(), kAborted, nullptr);
 }
 

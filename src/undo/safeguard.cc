@@ -119,7 +119,7 @@ Decision WaitingSafeguard::Decide(const SafeguardQuestion& question) {
     open_.emplace(question.id, std::nullopt);
   }
   announce_(question);
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  const auto deadline = SteadyDeadline(timeout_);
   MutexLock lock(mutex_);
   while (!open_[question.id]) {
     if (!answered_.WaitUntil(mutex_, deadline)) break;

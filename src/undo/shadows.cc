@@ -90,14 +90,16 @@ std::optional<std::string> ProjectPathOf(const Place& place, int fd) {
 
 std::optional<CopyResult> TryClone(const Place& place, int from, int to) {
   if (!place.abilities.reflinks || ::ioctl(to, FICLONE, from) != 0) return std::nullopt;
+  struct stat cloned{};
+  if (::fstat(to, &cloned) != 0) return std::nullopt;
   ++place.stats.reflink;
-  return CopyResult{Keeping::kClone, 0, 0};
+  return CopyResult{Keeping::kClone, 0, 0, static_cast<uint64_t>(cloned.st_size)};
 }
 
 Result<CopyResult> CopyInFull(const Place& place, int from, int to, uint64_t size) {
   TRY_ASSIGN(const SparseCopy copy, CopySparse(from, to, size));
   ++place.stats.blob_copy;
-  return CopyResult{Keeping::kBlob, copy.checksum, copy.written};
+  return CopyResult{Keeping::kBlob, copy.checksum, copy.written, size};
 }
 
 Result<CopyResult> CloneOrCopy(const Place& place, int from, int to, uint64_t size) {
@@ -154,6 +156,7 @@ Status Shadows::Fill(const OpenObject& object, int folder, Shadow& shadow) {
   }
   shadow.keeping = copied->keeping;
   shadow.checksum = copied->checksum;
+  shadow.meta.size = copied->size;
   shadow.live = Fd(::fcntl(object.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!shadow.live.valid()) return Error::FromErrno(errno, "duplicate a descriptor");
   return WriteNote(object, shadow);

@@ -93,6 +93,8 @@ struct CopyResult {
   Keeping keeping;
   uint64_t checksum;
   uint64_t copied;  // bytes; none of a clone
+  uint64_t
+      size;  // of the copy; of a clone it may be another than the caller saw, if somebody writes meanwhile
 };
 Result<CopyResult> CloneOrCopy(const Place& place, int from, int to, uint64_t size);
 // Its two halves, for whom a copy has a price. No clone: the file system has none, or not of this file (NOCOW on btrfs).

@@ -20,6 +20,9 @@ namespace {
 constexpr uint64_t kBlockBytes = 64 << 10;
 constexpr uint64_t kMaxExtentBytes = 1 << 20;
 
+// Where the block ends that `at` is the end of, or in.
+uint64_t AllOfBlock(uint64_t at) { return (at + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
+
 // How much of a file has to be copied, before anybody has looked for its holes.
 uint64_t LikelyData(uint64_t size, uint64_t blocks) { return std::min(size, blocks * 512); }
 
@@ -161,9 +164,9 @@ Status StepWriter::CapturePack(const OpenObject& object, std::string_view path) 
 }
 
 Status StepWriter::CaptureBlob(const OpenObject& object, std::string_view path, bool provisional) {
-  const uint64_t size = object.stat.size;
   const BlobId slot = files_.NextBlob();
   TRY_ASSIGN(const CopyResult copied, CopyToBlob(object, slot));
+  const uint64_t size = copied.size;
   TRY(Append(ContentRecord{.object = object.id,
                            .path = path,
                            .keeping = copied.keeping,
@@ -177,7 +180,8 @@ Status StepWriter::CaptureBlob(const OpenObject& object, std::string_view path, 
   MarkWhole(object.id);
   if (!provisional) return Ok();
   MutexLock lock(mutex_);
-  provisional_.push_back({object.id, slot, copied.copied, size, std::string(path)});
+  provisional_.push_back(
+      {object.id, slot, copied.copied, size, object.stat.mtime_ns, std::string(path)});
   return Ok();
 }
 
@@ -212,20 +216,22 @@ Status StepWriter::CaptureRange(const OpenObject& object, std::string_view path,
                                 uint64_t end) {
   TRY_ASSIGN(OpenObject source, Readable(object));
   TRY_ASSIGN(Ranges * ranges, RangesOf(object, path));
-  std::vector<bool>& kept = ranges->kept;
   end = std::min(end, ranges->old_size);
   for (uint64_t at = begin / kBlockBytes * kBlockBytes; at < end;) {
-    uint64_t stop = at;
-    while (stop < end && stop - at < kMaxExtentBytes && !kept[stop / kBlockBytes])
-      stop += kBlockBytes;
-    if (stop == at) {
-      at += kBlockBytes;
+    const auto next = ranges->Next(at);
+    const bool has_next = next != ranges->kept.end();
+    if (has_next && next->first <= at) {
+      at = next->second;
       continue;
     }
+    uint64_t stop = std::min(at + kMaxExtentBytes, AllOfBlock(end));
+    if (has_next) stop = std::min(stop, next->first);
     TRY(CaptureExtent(source, path, ranges->old_size, at, std::min(stop, ranges->old_size)));
-    for (uint64_t block = at; block < stop; block += kBlockBytes) kept[block / kBlockBytes] = true;
+    ranges->Add(at, stop);
     at = stop;
   }
+  // Nothing is left that another writer could take: what it does from here on need not be kept, also where the file loses a name.
+  if (ranges->AllKept()) MarkWhole(object.id);
   ++place_.stats.range;
   return Ok();
 }
@@ -249,9 +255,34 @@ Result<StepWriter::Ranges*> StepWriter::RangesOf(const OpenObject& object, std::
                            .checksum = 0}));
   MutexLock lock(mutex_);
   Touch& touch = touched_[object.id];
-  touch.ranges = std::make_unique<Ranges>(
-      Ranges{size, std::vector<bool>((size + kBlockBytes - 1) / kBlockBytes)});
+  touch.ranges = std::make_unique<Ranges>(Ranges{.old_size = size});
   return touch.ranges.get();
+}
+
+std::map<uint64_t, uint64_t>::const_iterator StepWriter::Ranges::Next(uint64_t at) const {
+  const auto after = kept.upper_bound(at);
+  if (after == kept.begin()) return after;
+  const auto before = std::prev(after);
+  return before->second > at ? before : after;
+}
+
+// Neighbours are joined, so all of it is one extent.
+bool StepWriter::Ranges::AllKept() const {
+  if (old_size == 0) return true;
+  return !kept.empty() && kept.begin()->first == 0 && kept.begin()->second >= old_size;
+}
+
+// Of what is not kept yet.
+void StepWriter::Ranges::Add(uint64_t begin, uint64_t end) {
+  auto after = kept.lower_bound(begin);
+  if (after != kept.end() && after->first == end) {
+    end = after->second;
+    after = kept.erase(after);
+  }
+  if (after != kept.begin() && std::prev(after)->second == begin)
+    std::prev(after)->second = end;
+  else
+    kept.emplace(begin, end);
 }
 
 Status StepWriter::CaptureExtent(const OpenObject& source, std::string_view path, uint64_t old_size,
@@ -304,6 +335,9 @@ Status StepWriter::DropIfUnchanged(const Provisional& copy) {
   if (!blob.ok()) return Ok();  // whoever takes the step back finds the damage
   TRY_ASSIGN(bool same, SameBytes(now->get(), blob->get(), copy.size));
   if (!same) return Ok();
+  // The same bytes were written again, perhaps: that moved its time, and so the step did change it.
+  if (stat->mtime_ns != copy.mtime_ns)
+    TRY(Append(MarkRecord{.object = copy.object, .path = copy.path}));
   TRY(Append(DropRecord{.object = copy.object, .blob = copy.blob}));
   {
     // Should the step not close after all, the next write has to be kept again.

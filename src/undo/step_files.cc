@@ -18,11 +18,6 @@ namespace {
 constexpr size_t kBlock = 64 << 10;
 constexpr uint32_t kAnchorsPerFolder = 32;
 
-bool AllZero(ByteView bytes) {
-  return bytes.empty() ||
-         (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
-
 // The next data at or after `at`; `size` when only a hole is left, `at` where the file system cannot tell.
 uint64_t NextData(int fd, uint64_t at, uint64_t size) {
   const off_t data = ::lseek(fd, static_cast<off_t>(at), SEEK_DATA);
@@ -86,8 +81,12 @@ AnchorName::AnchorName(AnchorId anchor) {
   std::snprintf(text_, sizeof(text_), "%u/%u", anchor.value / kAnchorsPerFolder, anchor.value);
 }
 
-StepFiles::StepFiles(Fd dir) : dir_(std::move(dir)) {}
+StepFiles::StepFiles(Fd dir, Access access) : dir_(std::move(dir)), access_(access) {}
 StepFiles::~StepFiles() = default;
+
+Result<Fd> StepFiles::OpenFolder(const char* name) const {
+  return access_ == Access::kMake ? OpenOrMakeDir(dir_.get(), name) : OpenSubdir(dir_.get(), name);
+}
 
 Result<int> StepFiles::Anchors() {
   MutexLock lock(mutex_);
@@ -96,7 +95,7 @@ Result<int> StepFiles::Anchors() {
 
 Result<int> StepFiles::AnchorsLocked() {
   if (!anchors_.valid()) {
-    TRY_ASSIGN(Fd anchors, OpenOrMakeDir(dir_.get(), "anchors"));
+    TRY_ASSIGN(Fd anchors, OpenFolder("anchors"));
     TRY(CheckAnchorFolders(anchors.get()));
     anchors_ = std::move(anchors);
     names_synced_ = false;
@@ -123,7 +122,7 @@ void StepFiles::NoteAnchored(AnchorId anchor) {
 Result<int> StepFiles::Blobs() {
   MutexLock lock(mutex_);
   if (!blobs_.valid()) {
-    TRY_ASSIGN(blobs_, OpenOrMakeDir(dir_.get(), "blobs"));
+    TRY_ASSIGN(blobs_, OpenFolder("blobs"));
     names_synced_ = false;
   }
   return blobs_.get();
@@ -243,12 +242,17 @@ Result<uint64_t> ChecksumFile(int fd, uint64_t size) {
 Result<bool> SameBytes(int a, int b, uint64_t size) {
   Bytes left(kBlock), right(kBlock);
   for (uint64_t at = 0; at < size; at += kBlock) {
+    // Where both have a hole there is nothing to compare.
+    at = std::min(NextData(a, at, size), NextData(b, at, size)) / kBlock * kBlock;
     const size_t want = std::min<uint64_t>(kBlock, size - at);
     TRY_ASSIGN(size_t got_a, PReadFully(a, std::span(left).first(want), static_cast<off_t>(at)));
     TRY_ASSIGN(size_t got_b, PReadFully(b, std::span(right).first(want), static_cast<off_t>(at)));
     if (got_a != got_b || std::memcmp(left.data(), right.data(), got_a) != 0) return false;
   }
-  return true;
+  // Behind the end of a file that became shorter there is no data either.
+  TRY_ASSIGN(const FileStat stat_a, StatFd(a));
+  TRY_ASSIGN(const FileStat stat_b, StatFd(b));
+  return std::min(stat_a.size, size) == std::min(stat_b.size, size);
 }
 
 Status CheckBlob(int blob, const ContentRecord& record) {

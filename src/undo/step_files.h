@@ -48,12 +48,13 @@ class AnchorName {
 
 class StepFiles {
  public:
-  // `dir` is the step's own folder, owned from here on.
-  explicit StepFiles(Fd dir);
+  enum class Access : uint8_t { kMake, kOpenOnly };
+  // `dir` is the step's own folder, owned from here on. Whoever does not own the store makes nothing in it.
+  explicit StepFiles(Fd dir, Access access = Access::kMake);
   ~StepFiles();
 
   int dir() const { return dir_.get(); }
-  // The folder, made if missing. Anchors(): kCorrupt if it leads out of the store.
+  // The folder, made if missing and we may. Anchors(): kCorrupt if it leads out of the store. kNotFound.
   Result<int> Anchors();
   Result<int> Blobs();
   // A free one whose folder exists.
@@ -70,12 +71,14 @@ class StepFiles {
   Status Sync();
 
  private:
+  Result<Fd> OpenFolder(const char* name) const;
   Result<int> AnchorsLocked() REQUIRES(mutex_);
   Result<int> Pack() REQUIRES(mutex_);
   Status SyncAnchors() REQUIRES(mutex_);
   Status OpenPackForReading() REQUIRES(mutex_);
 
   Fd dir_;
+  const Access access_;
   Mutex mutex_;
   Fd anchors_ GUARDED_BY(mutex_);
   Fd blobs_ GUARDED_BY(mutex_);

@@ -190,7 +190,8 @@ void StepView::ForEachChange(Each each) const {
   for (const auto& [path, expected] : expected_.map()) {
     const ObjectId before = expected.before, after = expected.object;
     if (before == after) {
-      if (after != kNoObject && expected.changed)
+      // By the object: it may have been changed under a name that went again.
+      if (after != kNoObject && (expected.changed || changed_.contains(after)))
         each(ChangeKind::kModified, path, before, after, nullptr);
       continue;
     }

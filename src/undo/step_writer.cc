@@ -63,6 +63,18 @@ bool StepWriter::HasTouched(ObjectId object) const {
   return found != touched_.end() && (found->second.born || found->second.meta);
 }
 
+bool StepWriter::HasFolder(ObjectId folder) const {
+  MutexLock lock(mutex_);
+  auto found = touched_.find(folder);
+  return found != touched_.end() && (found->second.born || found->second.meta) &&
+         !found->second.gone;
+}
+
+void StepWriter::NoteGone(ObjectId folder) {
+  MutexLock lock(mutex_);
+  touched_[folder].gone = true;
+}
+
 uint32_t StepWriter::AnchorCount(ObjectId object) const {
   MutexLock lock(mutex_);
   auto found = touched_.find(object);
@@ -104,7 +116,10 @@ void StepWriter::MarkWhole(ObjectId object) {
 
 void StepWriter::MarkBorn(ObjectId object) {
   MutexLock lock(mutex_);
-  touched_[object].born = true;
+  Touch& touch = touched_[object];
+  touch.born = true;
+  has_births_ = true;
+  touch.gone = false;  // where identities are inode numbers, it may be another one's
 }
 
 Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, TouchReason reason) {
@@ -146,6 +161,7 @@ Status StepWriter::TouchMeta(const OpenObject& object, std::string_view path, To
   if (!names_only && !object.stat.HasTellableMtime() && header_.reverses_uid == 0)
     return Error(Code::kNotRestorable,
                  fmt::format("{} has a modification time that undo could not restore", path));
+  TRY(CheckJournal());
   Metadata meta = MetadataOf(object.stat);
   if (!names_only) {
     TRY_ASSIGN(meta, CaptureMetadata(object));
@@ -165,7 +181,16 @@ void StepWriter::NoteMeta(ObjectId object, TouchReason reason, bool names_only) 
   touch.direct = reason == TouchReason::kDirect;
 }
 
+Status StepWriter::CheckJournal() const {
+  if (journal_->bytes() <= options_.max_journal_bytes) return Ok();
+  return Error(
+      Code::kLimit,
+      fmt::format("the step has more on record than all steps may keep for undo ({} bytes)",
+                  options_.max_journal_bytes));
+}
+
 Status StepWriter::Intend(OpSeq seq, const Record& record) {
+  TRY(CheckJournal());
   TRY(Append(record));
   Status durable = MakeDurable();
   if (!durable.ok()) (void)Settle(seq, ECANCELED);  // nobody is going to do it
@@ -233,6 +258,8 @@ Result<OpSeq> StepWriter::IntendRename(const NameAt& from, const NameAt& to, Ren
       record.target_symlink = meta.symlink_target;
     }
   }
+#else
+  (void)target;
 #endif
   TRY(Intend(seq, record));
   return seq;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,8 @@ namespace sandglass::undo {
 
 struct StepWriterOptions {
   uint64_t max_copied_bytes = UINT64_MAX;
+  // Beyond it no operation is intended any more; what has begun can still end.
+  uint64_t max_journal_bytes = UINT64_MAX;
   Durability durability = Durability::kProcess;
   Shadows* shadows = nullptr;  // none: no live writers to think of
 };
@@ -62,7 +65,12 @@ class StepWriter {
   Status TouchContent(const OpenObject& object, std::string_view path, ContentChange change,
                       WriteVisibility visibility);
   bool IsBorn(ObjectId object) const;
+  // Has it made anything yet?
+  bool has_births() const { return has_births_; }
   bool HasTouched(ObjectId object) const;
+  // The same of a folder that is still there, as far as the step knows.
+  bool HasFolder(ObjectId folder) const;
+  void NoteGone(ObjectId folder);
   uint32_t AnchorCount(ObjectId object) const;
   // Anything of it is on record.
   bool Knows(ObjectId object) const;
@@ -140,7 +148,12 @@ class StepWriter {
   // What is kept of a large file whose changes are announced with their offsets.
   struct Ranges {
     uint64_t old_size;
-    std::vector<bool> kept;  // by block
+    std::map<uint64_t, uint64_t> kept = {};  // where an extent begins and ends; none touch
+
+    // The extent at or behind `at`.
+    std::map<uint64_t, uint64_t>::const_iterator Next(uint64_t at) const;
+    void Add(uint64_t begin, uint64_t end);
+    bool AllKept() const;
   };
   struct Touch {
     bool born = false;
@@ -148,6 +161,7 @@ class StepWriter {
     bool meta = false;    // all of it is
     bool direct = false;  // and that it changes itself
     bool whole = false;
+    bool gone = false;     // a folder that was removed
     uint32_t anchors = 0;  // tmpfs and xfs allow more links than 16 bits count
     std::unique_ptr<Ranges> ranges;
   };
@@ -156,6 +170,7 @@ class StepWriter {
     BlobId blob;
     uint64_t copied;
     uint64_t size;
+    int64_t mtime_ns;
     std::string path;
   };
 
@@ -205,6 +220,8 @@ class StepWriter {
   void MarkWhole(ObjectId object);
   void MarkBorn(ObjectId object);
   void NoteMeta(ObjectId object, TouchReason reason, bool names_only);
+  // kLimit: the journal is as long as it may be.
+  Status CheckJournal() const;
   // Puts an intent on record. On error it is not there, or as one that failed.
   Status Intend(OpSeq seq, const Record& record);
   OpSeq NextSeq() { return {next_seq_++}; }
@@ -222,6 +239,7 @@ class StepWriter {
   std::atomic<bool> unprotected_{false};
   std::atomic<bool> closed_{false};
   std::atomic<bool> carries_{false};
+  std::atomic<bool> has_births_{false};
   mutable Mutex mutex_;
   std::unordered_map<ObjectId, Touch> touched_ GUARDED_BY(mutex_);
   std::vector<Provisional> provisional_ GUARDED_BY(mutex_);

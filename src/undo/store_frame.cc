@@ -10,6 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <unordered_set>
 
 #include "base/io.h"
 
@@ -98,14 +102,17 @@ bool IsShortage(const Error& error) {
 // Such an error tells nothing about what a file says, or whether it is there.
 bool SaysNothing(const Error& error) { return IsShortage(error) || error.sys_errno() == EIO; }
 
-Result<StepRow> ReadRow(int folder_fd, const std::string& name) {
+Result<StepRow> TryReadRow(int folder_fd, const std::string& name) {
   auto dir = OpenSubdir(folder_fd, name.c_str());
   if (!dir.ok() && dir.error().sys_errno() != EIO) return dir.error();
   auto summary = dir.ok() ? ReadJournalSummary(dir->get(), "journal") : dir.error();
-  if (summary.ok()) return StepRow{name, std::move(summary->header), summary->close, false};
+  if (summary.ok())
+    return StepRow{name, std::move(summary->header), summary->close, false, summary->bytes};
   StepRow row{.folder = name, .damaged = true};
   if (IsShortage(summary.error())) return summary.error();
   const auto view = dir.ok() ? JournalView::Open(dir->get(), "journal") : dir.error();
+  if (dir.ok() && !IsStillNamed(folder_fd, name, dir->get()))
+    return Error(Code::kNotFound, "the step went away");
   if (view.ok()) {
     row.header = view->header();
   } else if (auto id = ParseStepId(name)) {
@@ -115,6 +122,16 @@ Result<StepRow> ReadRow(int folder_fd, const std::string& name) {
     return Error(Code::kCorrupt, "not a step");
   }
   return row;
+}
+
+// Once more if another one has the name by now: a step was rolled back, say, and redone.
+Result<StepRow> ReadRow(int folder_fd, const std::string& name) {
+  constexpr int kLooks = 8;
+  for (int look = 1;; ++look) {
+    auto row = TryReadRow(folder_fd, name);
+    const bool gone = !row.ok() && row.error().code() == Code::kNotFound;
+    if (!gone || look == kLooks || !NameExists(folder_fd, name.c_str())) return row;
+  }
 }
 
 // A damaged header does not say where the step belongs: its id does, among the positive ones.
@@ -142,6 +159,8 @@ StepInfo StepRow::Info() const {
           .retained_bytes = close.retained_bytes,
           .damaged = damaged};
 }
+
+bool StepRow::IsEmpty() const { return !damaged && journal_bytes == EmptyJournalBytes(); }
 
 Status CheckStore(const Place& place) {
   TRY_ASSIGN(const bool is_store, IsStore(place.store.get()));
@@ -232,6 +251,39 @@ Result<bool> IsStore(int store_fd) {
   return project.ok() && ParseStoreOwner(*project).ok();
 }
 
+bool IsStillNamed(int parent_fd, const std::string& name, int dir_fd) {
+  struct stat there{}, opened{};
+  return ::fstatat(parent_fd, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstat(dir_fd, &opened) == 0 && there.st_ino == opened.st_ino &&
+         there.st_dev == opened.st_dev;
+}
+
+namespace {
+
+Result<std::vector<StepRow>> ListIfThere(int store_fd, const char* folder) {
+  const auto fd = OpenSubdir(store_fd, folder);
+  if (fd.ok()) return ListSteps(fd->get());
+  if (fd.error().code() == Code::kNotFound) return std::vector<StepRow>();
+  return fd.error();
+}
+
+bool IsReversedBy(const std::vector<StepRow>& rows, const StepRow& row) {
+  return row.header.uid != 0 && std::any_of(rows.begin(), rows.end(), [&](const StepRow& other) {
+           return other.header.reverses_uid == row.header.uid;
+         });
+}
+
+}  // namespace
+
+Result<StepLists> ListForReader(int store_fd) {
+  StepLists lists;
+  TRY_ASSIGN(lists.steps, ListIfThere(store_fd, "steps"));
+  TRY_ASSIGN(lists.redo, ListIfThere(store_fd, "redo"));
+  std::erase_if(lists.steps, [&](const StepRow& row) { return IsReversedBy(lists.redo, row); });
+  std::erase_if(lists.redo, [&](const StepRow& row) { return IsReversedBy(lists.steps, row); });
+  return lists;
+}
+
 Result<std::vector<StepRow>> ListSteps(int folder_fd) {
   std::vector<StepRow> rows;
   TRY_ASSIGN(const auto names, ListNames(folder_fd));
@@ -264,6 +316,7 @@ Result<std::optional<std::vector<Barrier>>> ReadBarriers(int store_fd) {
   using Barriers = std::optional<std::vector<Barrier>>;
   const auto text = ReadFileAt(store_fd, "barriers", kMaxStateFile);
   if (!text.ok() && text.error().code() == Code::kNotFound) return Barriers(std::in_place);
+  if (!text.ok() && text.error().code() == Code::kLimit) return Barriers();
   if (!text.ok()) return text.error();
   auto barriers = ParseBarriers(*text);
   return barriers.ok() ? Barriers(std::move(*barriers)) : Barriers();
@@ -277,6 +330,60 @@ std::vector<Barrier> BarriersInDoubt(const std::vector<StepRow>& steps, size_t r
   return {{.after = row.header.id, .at = {row.close.closed_ns}, .redo_depth = 0, .paths = {}}};
 }
 
+namespace {
+
+size_t BytesOf(const std::vector<std::string>& paths) {
+  return std::accumulate(paths.begin(), paths.end(), size_t{0},
+                         [](size_t sum, const std::string& path) { return sum + path.size(); });
+}
+
+// A barrier without paths stands for the whole tree, and for every other path that is told of.
+void MergePaths(std::vector<std::string> from, std::vector<std::string>& to) {
+  if (to.empty()) return;
+  if (from.empty()) return to.clear();
+  std::unordered_set<std::string> known(to.begin(), to.end());
+  for (std::string& path : from) {
+    if (known.insert(path).second) to.push_back(std::move(path));
+  }
+}
+
+void WidenLongest(std::vector<Barrier>& barriers) {
+  std::multimap<size_t, Barrier*, std::greater<>> by_length;
+  size_t all = 0;
+  for (Barrier& barrier : barriers) {
+    const size_t bytes = BytesOf(barrier.paths);
+    by_length.emplace(bytes, &barrier);
+    all += bytes;
+  }
+  for (const auto& [bytes, barrier] : by_length) {
+    if (bytes <= kMaxBarrierBytes && all <= kMaxBarriersBytes) return;
+    barrier->paths.clear();
+    all -= bytes;
+  }
+}
+
+}  // namespace
+
+bool IsTooLong(const std::vector<std::string>& paths) { return BytesOf(paths) > kMaxBarrierBytes; }
+
+std::vector<Barrier> MergeBarriers(std::vector<Barrier> barriers) {
+  std::vector<Barrier> merged;
+  std::map<std::pair<StepId, uint32_t>, size_t> places;
+  for (Barrier& barrier : barriers) {
+    const auto [place, is_new] =
+        places.try_emplace({barrier.after, barrier.redo_depth}, merged.size());
+    if (is_new) {
+      Barrier& first = merged.emplace_back(barrier);
+      first.paths.resize(std::min<size_t>(first.paths.size(), 1));
+    }
+    Barrier& into = merged[place->second];
+    into.at = std::max(into.at, barrier.at);
+    MergePaths(std::move(barrier.paths), into.paths);
+  }
+  WidenLongest(merged);
+  return merged;
+}
+
 Status SaveBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync) {
   return ReplaceFileAt(store_fd, "barriers", WriteBarriers(barriers), sync);
 }
@@ -288,8 +395,14 @@ std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,
     return std::any_of(steps.begin(), steps.end(),
                        [&](const StepRow& row) { return row.header.id == id; });
   };
-  for (const Barrier& barrier : barriers) {  // older than every step that is left
-    if (!is_listed(barrier.after)) history.push_back({.step = std::nullopt, .barrier = barrier});
+  // Behind the step that is open, or older than every step that is left.
+  const auto is_newest = [&](const Barrier& barrier) {
+    return !is_listed(barrier.after) && barrier.after != StepId{0} && !steps.empty() &&
+           barrier.at.ns >= steps.back().close.closed_ns;
+  };
+  for (const Barrier& barrier : barriers) {
+    if (!is_listed(barrier.after) && !is_newest(barrier))
+      history.push_back({.step = std::nullopt, .barrier = barrier});
   }
   for (const StepRow& row : steps) {
     history.push_back({.step = row.Info(), .barrier = std::nullopt});
@@ -297,6 +410,9 @@ std::vector<HistoryEntry> MergeHistory(const std::vector<StepRow>& steps,
       if (barrier.after == row.header.id)
         history.push_back({.step = std::nullopt, .barrier = barrier});
     }
+  }
+  for (const Barrier& barrier : barriers) {
+    if (is_newest(barrier)) history.push_back({.step = std::nullopt, .barrier = barrier});
   }
   return history;
 }

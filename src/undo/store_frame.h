@@ -26,8 +26,15 @@ struct StepRow {
   JournalHeader header;
   CloseRecord close{};
   bool damaged = false;  // header or end cannot be read
+  uint64_t journal_bytes = 0;
 
   StepInfo Info() const;
+  // Does it count as a step for people? In doubt it does.
+  bool IsChange() const {
+    return damaged || close.protection == Protection::kUnprotected || close.counts.total() > 0;
+  }
+  // Nothing is on record: no other step is affected if it goes. Not so if it only left everything as it was.
+  bool IsEmpty() const;
 };
 
 // Names in wal/.
@@ -36,6 +43,8 @@ inline constexpr const char* kRewind = "rewind";           // what a rewind unde
 inline constexpr const char* kAborted = "aborted";  // a step that was taken back and goes away
 inline constexpr const char* kKeepFile =
     "keep";  // objects that a recovery leaves as a person made them
+// In the folder of the open step: objects that people edited while it was open, as far as anybody told.
+inline constexpr const char* kTold = "told";
 inline constexpr const char* kTarget = "target";  // where a rewind over several steps is going
 
 class StoreFrame {
@@ -75,8 +84,15 @@ Result<Fd> TakeStoreLock(const Place& place);
 // Is there nothing yet, or a store of this project that this program can use? Changes nothing. kInvalid, kVersion, kForeign.
 Status CheckStore(const Place& place);
 
-// Rows of steps/ (or redo/), oldest first. Never fails on a damaged step: it is listed as such.
+// Is what was opened as `name` in `parent_fd` still what has that name? An owner drops and renames folders beside its readers.
+bool IsStillNamed(int parent_fd, const std::string& name, int dir_fd);
+// Rows of steps/ (or redo/), oldest first. Never fails on a damaged step: it is listed as such. One that goes away meanwhile is left out.
 Result<std::vector<StepRow>> ListSteps(int folder_fd);
+// Those of steps/ and of redo/, for who does not own the store: what a rewind has taken back, and was about to drop, is gone already.
+struct StepLists {
+  std::vector<StepRow> steps, redo;
+};
+Result<StepLists> ListForReader(int store_fd);
 
 // Everything that a store may hold. Nothing else in its folder is ever touched.
 inline constexpr const char* kStoreNames[] = {
@@ -91,11 +107,17 @@ Result<bool> IsStore(int store_fd);
 // The format version of a store; nullopt: the store is empty.
 Result<std::optional<uint32_t>> ReadStoreVersion(int store_fd);
 
-// The file `barriers`; none if it is missing. nullopt: what it says is damaged.
+// The file `barriers`; none if it is missing. nullopt: what it says is damaged, or more than there can be.
 Result<std::optional<std::vector<Barrier>>> ReadBarriers(int store_fd);
 // What takes the place of barriers that cannot be read: a barrier that knows no paths, where the newest of them that counts may have been.
 // It goes down the history with every step that is taken back across it.
 std::vector<Barrier> BarriersInDoubt(const std::vector<StepRow>& steps, size_t redoable);
+// More paths than this, in bytes, are the whole tree; and so are the longest barriers while all of them together have more.
+inline constexpr size_t kMaxBarrierBytes = 1 << 20;
+inline constexpr size_t kMaxBarriersBytes = 16 << 20;
+bool IsTooLong(const std::vector<std::string>& paths);
+// One for each place in the history, with each path once; the time is that of the newest.
+std::vector<Barrier> MergeBarriers(std::vector<Barrier> barriers);
 Status SaveBarriers(int store_fd, const std::vector<Barrier>& barriers, FileSync sync);
 
 // History for people: steps and barriers in order.

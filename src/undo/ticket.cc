@@ -67,6 +67,7 @@ Status Ticket::Commit(Outcome outcome) {
   if (outcome.sys_errno == 0) {
     state->claim.Count();
     state->NoteLostName();
+    if (state->lost_folder) state->writer->NoteGone(*state->lost_folder);
   }
   if (state->folder_rename && outcome.sys_errno == 0) ++state->log->folder_renames();
   if (!state->seq) {

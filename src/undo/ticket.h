@@ -36,6 +36,7 @@ struct TicketState {
   std::string kept_name;
   std::optional<StepWriter::Replacement> replacement;
   std::optional<OpenObject> replaced_in;
+  std::optional<ObjectId> lost_folder;  // goes with the operation
   bool performed = false;
   bool folder_rename = false;
   LogCore* log = nullptr;

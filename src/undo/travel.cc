@@ -16,12 +16,7 @@
 namespace sandglass::undo {
 namespace {
 
-template <class T>
-void Append(std::vector<T> from, std::vector<T>& to) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-}
-
-void Append(RewindReport from, RewindReport& to) {
+void AppendReport(RewindReport from, RewindReport& to) {
   Append(std::move(from.steps), to.steps);
   Append(std::move(from.changes), to.changes);
   Append(std::move(from.conflicts), to.conflicts);
@@ -129,7 +124,7 @@ std::optional<StepId> LogCore::OlderThan(Way way, size_t index) const {
 
 Status LogCore::SetBarriers(std::vector<Barrier> barriers) {
   if (barriers_.empty() && barriers.empty()) return Ok();
-  barriers_ = std::move(barriers);
+  barriers_ = MergeBarriers(std::move(barriers));
   return SaveBarriers();
 }
 
@@ -149,16 +144,12 @@ Result<size_t> LogCore::RowsToCross(Way way, uint32_t count) const {
                                       : "how many steps to redo? At least 1");
   }
   const std::vector<StepRow>& all = back ? steps_ : redo_;
-  const auto counts = [](const StepRow& row) {
-    return row.damaged || row.close.protection == Protection::kUnprotected ||
-           row.close.counts.total() > 0;
-  };
   size_t rows = 0;
   uint32_t crossed = 0;
   for (auto row = all.rbegin(); row != all.rend(); ++row) {
-    if (crossed == count && (back || counts(*row))) break;
+    if (crossed == count && (back || row->IsChange())) break;
     ++rows;
-    if (counts(*row)) ++crossed;
+    if (row->IsChange()) ++crossed;
   }
   if (crossed == count) return rows;
   if (crossed == 0) {
@@ -203,6 +194,7 @@ Result<RewindReport> LogCore::Travel(Journey journey) {
     if (journey.force == Force::kNo) status = LookAhead(journey.target);
     if (status.ok()) status = SetOut(journey);
   }
+  progress_ = {.total = options_.progress ? PathsUntil(journey.target) : 0};
   while (status.ok() && steps_.size() != journey.target) {
     const Way way = WayTo(journey.target);
     if (way == Way::kBack && journey.force == Force::kYes && !IsReadable(steps_.back())) {
@@ -212,6 +204,7 @@ Result<RewindReport> LogCore::Travel(Journey journey) {
     }
     status = CrossNewest(way, journey.force, several ? SpareRedo::kYes : SpareRedo::kNo, report);
   }
+  progress_ = {};
   if (!status.ok()) {
     Status back = TurnBack(journey.start, journey.force);
     if (!back.ok()) {
@@ -227,6 +220,14 @@ Result<RewindReport> LogCore::Travel(Journey journey) {
   if (!status.ok()) return status.error();
   TrimRedo(report);
   return report;
+}
+
+uint64_t LogCore::PathsUntil(size_t target) {
+  const std::vector<StepRow>& rows = RowsOf(WayTo(target));
+  const size_t count = std::min(Distance(steps_.size(), target), rows.size());
+  uint64_t paths = 0;
+  for (size_t i = rows.size() - count; i < rows.size(); ++i) paths += rows[i].close.counts.total();
+  return paths;
 }
 
 Status LogCore::SetOut(const Journey& journey) {
@@ -305,7 +306,7 @@ Status LogCore::ResumeTravel() {
     journey->force = Force::kNo;
     auto report = Travel(*journey);
     if (report.ok())
-      Append(std::move(*report), recovery_.rewind);
+      AppendReport(std::move(*report), recovery_.rewind);
     else
       TellStopped(journey->target, report.error());
   }

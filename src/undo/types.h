@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -111,7 +112,7 @@ struct RewindReport {
   std::vector<std::string> warnings;
 };
 
-// What a step changed, as text. A path whose content cannot be told is among `missing` instead.
+// What a step itself changed, as text. A path of which nobody can tell any more what the step found or left there is among `missing`.
 struct StepDiff {
   std::string text;
   std::vector<Conflict> missing;
@@ -143,9 +144,9 @@ enum class OversizePolicy : uint8_t { kAsk, kRefuse, kUnprotected };
 enum class Compression : uint8_t { kOff, kBackground };
 
 struct Limits {
-  uint64_t max_copied_bytes = 1ull << 30;         // all steps together
+  uint64_t max_copied_bytes = 1ull << 30;         // all steps together, with their journals
   uint64_t max_step_copied_bytes = 200ull << 20;  // one step
-  uint32_t max_steps = 100;
+  uint32_t max_steps = 100;  // that changed something; others do not count, and have the same limit
   // Anchored bytes cost nothing until their last name in the project is gone; then they keep disk space from
   // being freed. Budget: at most this many, and at most this share of what is free.
   uint64_t max_retained_bytes = 64ull << 30;
@@ -198,6 +199,12 @@ class UndoObserver {
   virtual void OnUnprotected(StepId, std::string_view /*why*/) {}
 };
 
+// How far a rollback or a redo has come, in paths that its steps had changed; an estimate within a step.
+struct RewindProgress {
+  uint64_t done = 0, total = 0;
+  friend bool operator==(const RewindProgress&, const RewindProgress&) = default;
+};
+
 struct UndoOptions {
   Limits limits;
   OversizePolicy on_oversize = OversizePolicy::kAsk;
@@ -220,6 +227,8 @@ struct UndoOptions {
   SafeguardHandler* safeguard_handler =
       nullptr;  // default: nobody to ask, so every question is denied
   UndoObserver* observer = nullptr;
+  // Called now and then while a rollback or a redo is at work, on its thread; must not call the log. Default: nobody is told.
+  std::function<void(const RewindProgress&)> progress;
   Logger log = Logger::Null();  // warnings
 };
 

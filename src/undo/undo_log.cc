@@ -29,6 +29,16 @@ Error RolledBack(StepId denied) {
 
 constexpr int64_t kMaxChosenId = INT64_MAX / 2;
 
+// A step whose records alone are more than all steps may keep ends there, if nobody wants it to go on without limit. There is room for
+// some in any case.
+uint64_t MaxJournalBytes(const UndoOptions& options) {
+  constexpr uint64_t kAlwaysAllowed = 64 << 10;
+  const bool refuses =
+      options.on_oversize == OversizePolicy::kRefuse ||
+      (options.on_oversize == OversizePolicy::kAsk && options.safeguard_handler == nullptr);
+  return refuses ? std::max(options.limits.max_copied_bytes, kAlwaysAllowed) : UINT64_MAX;
+}
+
 UndoOptions WithDefaults(UndoOptions options, const Clock* clock, const Clock* steady) {
   if (options.steady_clock == nullptr)
     options.steady_clock = options.clock != nullptr ? options.clock : steady;
@@ -113,6 +123,7 @@ StepWriter* LogCore::current() const {
 void LogCore::SetCurrent(std::unique_ptr<StepWriter> writer) {
   MutexLock lock(current_mutex_);
   current_ = std::move(writer);
+  heart_wakeup_.NotifyAll();
 }
 
 std::unique_ptr<StepWriter> LogCore::TakeCurrent() {
@@ -196,18 +207,20 @@ StepId LogCore::NextId(StepKind kind) const {
   return {std::min(highest, INT64_MAX - 1) + 1};
 }
 
-Status LogCore::CheckChosenId(StepId id) const {
+Status LogCore::CheckChosenId(StepId id, RedoFate redo) const {
   if (id.value <= 0) return Error(Code::kInvalid, "the id of a step must be positive");
   // There must be numbers left for those who choose none.
   if (id.value > kMaxChosenId)
     return Error(Code::kInvalid, fmt::format("the id of a step must not exceed {}", kMaxChosenId));
-  return CheckUnusedId(id);
+  return CheckUnusedId(id, redo);
 }
 
-Status LogCore::CheckUnusedId(StepId id) const {
-  const bool listed = std::any_of(steps_.begin(), steps_.end(),
-                                  [&](const StepRow& row) { return row.header.id == id; });
-  if (listed || opened_ids_.contains(id))
+Status LogCore::CheckUnusedId(StepId id, RedoFate redo) const {
+  const auto lists = [&](const std::vector<StepRow>& rows) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const StepRow& row) { return row.header.id == id; });
+  };
+  if (lists(steps_) || (redo == RedoFate::kStays && lists(redo_)) || opened_ids_.contains(id))
     return Error(Code::kExists, fmt::format("there is or was a step {} already", id.value));
   return Ok();
 }
@@ -243,10 +256,10 @@ Result<StepId> LogCore::AnnounceStep(const StepSpec& spec, IfUnchanged if_unchan
   LifecycleLock lock(*this);
   TRY(MakeRoomForStep());
   TRY(EnsureSettled());
-  if (spec.id) TRY(CheckChosenId(*spec.id));
+  if (spec.id) TRY(CheckChosenId(*spec.id, RedoFate::kStays));
   TRY(SettleBetweenSteps());
   const StepId id = spec.id ? *spec.id : NextId(spec.kind);
-  TRY(CheckUnusedId(id));
+  TRY(CheckUnusedId(id, RedoFate::kStays));
   opened_ids_.insert(id);
   announced_ = Announced{spec, id, if_unchanged};
   return id;
@@ -280,16 +293,17 @@ Result<bool> LogCore::BeginToClose() {
 
 Result<StepId> LogCore::OpenLocked(const StepSpec& spec) {
   TRY(EnsureSettled());
-  if (spec.id) TRY(CheckChosenId(*spec.id));
+  if (spec.id) TRY(CheckChosenId(*spec.id, RedoFate::kGoes));
   if (spec.kind != StepKind::kAmbient) TRY(SettleBetweenSteps());
   const StepId id = spec.id ? *spec.id : NextId(spec.kind);
-  TRY(CheckUnusedId(id));
+  TRY(CheckUnusedId(id, RedoFate::kGoes));
   return Begin(spec, id);
 }
 
 Result<StepId> LogCore::Begin(const StepSpec& spec, StepId id) {
   StepGate::Pass pass = gate_.Enter(StepGate::Way::kAlone);
   const StepWriterOptions writer_options{.max_copied_bytes = options_.limits.max_step_copied_bytes,
+                                         .max_journal_bytes = MaxJournalBytes(options_),
                                          .durability = options_.durability,
                                          .shadows = &shadows_};
   TRY_ASSIGN(auto writer, StepWriter::Create(*place_, frame_->wal(), kInProgress,
@@ -302,6 +316,8 @@ Result<StepId> LogCore::Begin(const StepSpec& spec, StepId id) {
   }
   ++next_order_;
   opened_ids_.insert(id);
+  told_.clear();
+  BestEffort("save barriers", MoveBarriersFrom(id));  // of a step that had the id and was given up
   safeguards_.Reset(id);
   begun_ = options_.steady_clock->Now();
   last_activity_ns_ = begun_.ns;
@@ -398,8 +414,9 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
     return Error::FromErrno(errno, fmt::format("promote step {}", folder));
   }
   ::unlinkat(frame_->wal(), kKeepFile, 0);  // left by an abort that failed
+  for (const char* leftover : {kTold, kUnreturned}) ::unlinkat(writer.files().dir(), leftover, 0);
   BestEffort("sync the folders of the store", MakePowerSafe(Reach::kFolders));
-  steps_.push_back({folder, std::move(summary.header), summary.close, false});
+  steps_.push_back({folder, std::move(summary.header), summary.close, false, summary.bytes});
   BestEffort("save signatures", AdoptAfterStates(writer.files().dir()));
   return Ok();
 }
@@ -451,16 +468,16 @@ void LogCore::ForgetFrozen() {
   frozen_.reset();
 }
 
-bool LogCore::IsKeptAlone(StepWriter& writer, ObjectId object, uint32_t nlink) {
-  uint32_t anchors = writer.AnchorCount(object);
+uint32_t LogCore::AnchorsOf(StepWriter& writer, ObjectId object) {
+  const uint32_t anchors = writer.AnchorCount(object);
   MutexLock lock(frozen_mutex_);
   if (!frozen_) {
     auto collected = CollectAnchored({frame_->steps(), frame_->redo()});
-    if (!collected.ok()) return true;  // in doubt it must not change
+    if (!collected.ok()) return UINT32_MAX;  // in doubt it must not change
     frozen_ = std::move(*collected);
   }
-  if (auto found = frozen_->find(object); found != frozen_->end()) anchors += found->second;
-  return anchors > 0 && nlink <= anchors;
+  auto found = frozen_->find(object);
+  return found == frozen_->end() ? anchors : anchors + found->second;
 }
 
 Status LogCore::Deny(StepId step) {

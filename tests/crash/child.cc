@@ -80,7 +80,9 @@ Result<Child> Child::Start(const std::vector<std::string>& argv, const std::stri
   arguments.reserve(argv.size() + 1);
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  const pid_t pid = fork();
+  // fork() copies our page tables, which hold every tree that is known. A traced child stops before its exec, and would stop us with
+  // it after a vfork().
+  const pid_t pid = traced == Traced::kYes ? fork() : vfork();
   if (pid < 0) return Error::FromErrno(errno, "fork");
   if (pid == 0) BecomeChild(arguments.data(), log.get(), sockets.theirs.get(), traced);
   return Child(pid, std::move(sockets.ours));

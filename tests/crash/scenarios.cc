@@ -75,6 +75,36 @@ Status MixedThenAbort(Stage& stage) {
   return stage.AbortStep();
 }
 
+// A watcher tells of paths while the step is open. Nobody edited them, so that the project is what the step alone makes of it.
+Status ToldWork(Stage& stage) {
+  const auto told = [&](const std::string& path) {
+    const std::vector<std::string> paths = {path};
+    const Status noted = stage.log().NoteExternalModification(paths);
+    return noted.ok() ? noted : stage.Refuse(noted.error());
+  };
+  TRY(stage.OpenStep(2));
+  TRY(stage.Do([](ProjectOps& ops, const Means&) { return ops.Overwrite("README.md", "short"); }));
+  TRY(told("data/table.csv"));
+  TRY(stage.Do([](ProjectOps& ops, const Means&) { return ops.Unlink("src/main.cc"); }));
+  TRY(told("misc/tool"));
+  return stage.Do([](ProjectOps& ops, const Means&) { return ops.WriteNew("new.txt", "new"); });
+}
+
+Status ToldThenClose(Stage& stage) {
+  TRY(ToldWork(stage));
+  return stage.CloseStep();
+}
+
+Status ToldThenAbort(Stage& stage) {
+  TRY(ToldWork(stage));
+  return stage.AbortStep();
+}
+
+Status EarlierStep(Stage& stage) {
+  return stage.Step(
+      1, [](ProjectOps& ops, const Means&) { return ops.WriteNew("earlier.txt", "a step"); });
+}
+
 // The third deletion is refused, and with it the step.
 Status DeniedDeletions(Stage& stage) {
   TRY(stage.OpenStep(1));
@@ -189,6 +219,14 @@ void AddSteps(std::vector<Scenario>& all) {
   all.push_back(
       {.name = "ambient", .about = "changes outside of any step", .run = AmbientThenStep});
   all.push_back({.name = "abort", .about = "a step given up", .run = MixedThenAbort});
+  all.push_back({.name = "told",
+                 .about = "a step during which edits are told of",
+                 .setup = EarlierStep,
+                 .run = ToldThenClose});
+  all.push_back({.name = "told.abort",
+                 .about = "the same, given up",
+                 .setup = EarlierStep,
+                 .run = ToldThenAbort});
   all.push_back({.name = "safeguard_deny",
                  .about = "a step that a safeguard ends",
                  .run = DeniedDeletions,
@@ -334,6 +372,7 @@ void AddRecoveries(std::vector<Scenario>& all) {
   add("restore", 60);
   add("running.rollback", 80);
   add("abort", 85);
+  add("told", 80);
   add("eviction", 60);
   // What recovery itself wrote must not pass for a person's edit when time has passed.
   const auto add_late = [&](std::string_view base, uint32_t percent) {

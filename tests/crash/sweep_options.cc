@@ -85,7 +85,7 @@ constexpr OptionRow kOptions[] = {
      [](SweepOptions& o, const std::string& v) -> Status { return SetNumber(o.min_points, v); }},
     {"--min-scenarios", "N", "fail when there are fewer scenarios",
      [](SweepOptions& o, const std::string& v) -> Status { return SetNumber(o.min_scenarios, v); }},
-    {"--workers", "N", "trials at a time (default 2)",
+    {"--workers", "N", "trials at a time (default: two per CPU)",
      [](SweepOptions& o, const std::string& v) -> Status { return SetNumber(o.workers, v); }},
     {"--program", "FILE", "the scenario program (default: crash_scenario beside this one)",
      [](SweepOptions& o, const std::string& v) -> Status { o.program = v; return Ok(); }},

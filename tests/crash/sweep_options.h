@@ -1,9 +1,11 @@
 // The command line of crash_sweep. Value type.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "base/result.h"
 #include "tests/crash/tracer.h"
@@ -21,7 +23,7 @@ struct SweepOptions {
   Fault fault = Fault::kKill;
   CallSelection calls = CallSelection::kDistinct;
   uint32_t sample = 1;  // every how manyth point
-  uint32_t workers = 2;
+  uint32_t workers = 2 * std::max(1u, std::thread::hardware_concurrency());  // they often wait
   uint64_t min_points = 0;
   uint64_t min_scenarios = 0;
   std::optional<size_t> point;  // only this call

@@ -170,7 +170,27 @@ Status ModelRun::EndStep() {
   operations_in_step_ = 0;
   ++counts_.done[static_cast<size_t>(Op::kEndStep)];
   TRY_ASSIGN(current_, Look());
-  return FinishStep(stack_.back(), inodes_);
+  TRY(FinishStep(stack_.back(), inodes_));
+  return ExpectCounted(stack_.back());
+}
+
+// A step that changed something says so: one without changes does not count when steps are taken back. Times of folders are no changes.
+Status ModelRun::ExpectCounted(const Step& step) const {
+  std::string changed;
+  for (const std::string& path : AllPaths(step.before, step.after)) {
+    const EntrySnapshot *was = step.before.Find(path), *is = step.after.Find(path);
+    const bool folders = was != nullptr && is != nullptr && S_ISDIR(was->mode) && S_ISDIR(is->mode);
+    if (SameEntry(was, is) || (folders && SameAttributes(*was, *is))) continue;
+    changed = path;
+  }
+  if (changed.empty()) return Ok();
+  TRY_ASSIGN(const auto history, log_->History());
+  for (const undo::HistoryEntry& entry : history) {
+    if (entry.step && entry.step->id == step.id && entry.step->counts.total() == 0)
+      return Wrong(fmt::format("step {} changed {} and says that it changed nothing", step.id.value,
+                               test::Printable(changed)));
+  }
+  return Ok();
 }
 
 Status ModelRun::AbortStep() {

@@ -65,6 +65,7 @@ class ModelRun {
     std::vector<std::string> named_folders;  // that it changed only names in
     std::string edited;      // a person changed this path between this step and the next
     ino_t edited_inode = 0;  // what has it since; 0: nothing
+    std::optional<test::EntrySnapshot> edited_to;  // the same
   };
 
   Status OpenLog();
@@ -80,6 +81,7 @@ class ModelRun {
   Status RollbackPlanned(uint32_t count, const undo::RewindReport& plan);
   Status RollbackOverEdit(uint32_t count, Dice& dice);
   Status RefuseRollback(uint32_t count, const std::string& edited);
+  bool IsPersons(const Step& step, const test::EntrySnapshot& entry, ino_t inode) const;
   Status ForceRollback(uint32_t count);
   Result<undo::RewindReport> RollbackDespiteWriters(uint32_t count);
   Status Redo(const Command& command);
@@ -96,6 +98,7 @@ class ModelRun {
   Result<test::TreeSnapshot> Look();
   Result<Inodes> LookAtInodes() const;
   Status FinishStep(Step& step, const Inodes& before) const;
+  Status ExpectCounted(const Step& step) const;
   Status ExpectTree(const test::TreeSnapshot& wanted, const char* when);
   Status ExpectUntouched(const char* when) { return ExpectTree(current_, when); }
   // The first of the steps on the stack that a rewind of `plan` takes back. kInvalid: the plan does not fit the stack.

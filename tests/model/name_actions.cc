@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/beneath.h"
 #include "base/rel_path.h"
 #include "tests/model/choices.h"
 #include "tests/model/project_actor.h"
@@ -118,7 +119,12 @@ Result<Effect> ProjectActor::UnlinkLast(Turn& turn) {
     return spot.is_other() && !turn.inventory.HasPeer(spot);
   });
   if (at == nullptr) return Effect::kNothing;
-  Note(turn.command, fmt::format("{} ({} bytes)", Shown(at->path), at->size()));
+  // A program outside may have it open for writing; then keeping the inode is not enough.
+  const bool open = at->is_file() && turn.dice.OneIn(2);
+  const auto elsewhere =
+      open ? OpenBeneath(ops_.root_fd(), at->path, O_WRONLY | O_NOFOLLOW) : Result<Fd>(Fd());
+  Note(turn.command,
+       fmt::format("{} ({} bytes{})", Shown(at->path), at->size(), open ? ", open elsewhere" : ""));
   return Judge(ops_.Unlink(at->path));
 }
 

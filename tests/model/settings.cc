@@ -36,7 +36,7 @@ Settings Settings::FromEnvironment() {
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count()) *
       100'000;
   settings.seed = Number("SANDGLASS_MODEL_SEED", FullScale() ? fresh : 1);
-  settings.required = Number("SANDGLASS_MODEL_REQUIRE", FullScale() ? 1'000 : 0);
+  settings.required = Number("SANDGLASS_MODEL_REQUIRE", 0);
   settings.shrink = Number("SANDGLASS_MODEL_SHRINK", 1) != 0;
   settings.report = Text("SANDGLASS_MODEL_REPORT");
   return settings;

@@ -1,8 +1,8 @@
 // What the environment says about a run of the model test.
 //   SANDGLASS_MODEL_SEQUENCES  how many sequences; default: by SANDGLASS_SCALE and SANDGLASS_TEST_FS
 //   SANDGLASS_MODEL_SEED       the first sequence's seed, each further one has the next; default: from the clock
-//   SANDGLASS_MODEL_REQUIRE    fail when an operation or strategy that the place offers was used less often; default: 0, in
-//                              a run of full scale 1000
+//   SANDGLASS_MODEL_REQUIRE    fail when an operation or strategy that the place offers was used less often; default: 0. Of a full
+//                              run, tools/model_counts.py judges the sum over all file systems
 //   SANDGLASS_MODEL_REPORT     file for the counts as JSON, or a folder for <file system>.json
 //   SANDGLASS_MODEL_SHRINK     0: report a failure as it is, without looking for a shorter one
 //   SANDGLASS_MODEL_TRACE      print every operation at once

@@ -78,6 +78,27 @@ TEST_F(AnnouncedStep, KeepsItsIdFromARestoreThatComesFirst) {
   ExpectTree(before_);
 }
 
+TEST_F(AnnouncedStep, CannotHaveAnIdThatARedoCouldBringBack) {
+  const StepId undone = InStep([&] { EXPECT_OK(ops().Overwrite("a.txt", "new\n")); });
+  const TreeSnapshot after = Snapshot();
+  RollBack();
+  OpenLog();
+  const auto announce = [&](StepId id) {
+    return log().AnnounceStep({.id = id}, IfUnchanged::kRecorded);
+  };
+  EXPECT_CODE(announce(undone), Code::kExists);
+  const StepId id = Must(announce(StepId{undone.value + 1}));
+  RedoSteps();
+  EXPECT_OK(ops().WriteNew("b.txt", "x"));
+  EXPECT_OK(log().CloseStep());
+  EXPECT_THAT(ChangeLines(id), ElementsAre("created b.txt"));
+  RollBack();
+  ExpectTree(after);
+  OpenLog();
+  EXPECT_OK(log().OpenStep({.id = id})) << "which drops what could be redone";
+  EXPECT_OK(log().CloseStep());
+}
+
 TEST_F(AnnouncedStep, OnlyOneAtATimeAndAnAbortForgetsIt) {
   Announce();
   EXPECT_CODE(log().AnnounceStep({}, IfUnchanged::kForgotten), Code::kBusy);

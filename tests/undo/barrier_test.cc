@@ -1,12 +1,16 @@
 // Edits that a watcher reports, and how they stop a rollback (EB-01..06, EB-08). Edits that nobody reports: conflict_test.cc.
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "tests/undo/forked.h"
 #include "tests/undo/undo_fixture.h"
+#include "undo/store_frame.h"
 
 namespace sandglass::undo {
 namespace {
@@ -175,10 +179,10 @@ TEST_F(UndoBarrier, EB_06_EachBarrierIsListedAndTheNearestBlocks) {
   const TreeSnapshot after_second = Snapshot();
   OverwriteInStep("run.sh", "3");
 
-  ASSERT_THAT(Barriers(), SizeIs(3));
+  ASSERT_THAT(Barriers(), SizeIs(2)) << "one for each place between two steps";
   EXPECT_EQ(Barriers()[0].after, first);
-  EXPECT_EQ(Barriers()[1].after, first);
-  EXPECT_EQ(Barriers()[2].after, second);
+  EXPECT_THAT(Barriers()[0].paths, ElementsAre("small.txt", "large.bin"));
+  EXPECT_EQ(Barriers()[1].after, second);
 
   ExpectBlocked(2, "medium.txt");
   RollBack(1);
@@ -299,6 +303,255 @@ TEST_F(UndoBarrier, AnObserverMayAskTheLog) {
     observer.log = nullptr;
     CloseLog();
   });
+}
+
+// --- How many there can be.
+
+TEST_F(UndoBarrier, AFileThatIsSavedOftenIsOneBarrierAndIsWrittenOnce) {
+  OverwriteInStep("small.txt", "1");
+  Note({"medium.txt"});
+  const auto inode = [&] {
+    struct stat info{};
+    EXPECT_EQ(::stat((workspace().store() + "/barriers").c_str(), &info), 0);
+    return info.st_ino;
+  };
+  const auto before = inode();
+  for (int i = 0; i < 1000; ++i) Note({"medium.txt"});
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_THAT(Barriers()[0].paths, ElementsAre("medium.txt"));
+  EXPECT_EQ(inode(), before);
+  EXPECT_THAT(observer_.external(), SizeIs(1001)) << "the observer hears of each";
+}
+
+TEST_F(UndoBarrier, BarriersThatARollbackBringsTogetherBecomeOne) {
+  OverwriteInStep("small.txt", "1");
+  Note({"medium.txt", "run.sh"});
+  OverwriteInStep("large.bin", "2");
+  Note({"medium.txt", "src/main.rs"});
+  RollBack();
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_THAT(Barriers()[0].paths, ElementsAre("medium.txt", "run.sh", "src/main.rs"));
+}
+
+TEST_F(UndoBarrier, MorePathsThanTheStoreCanHoldAreTheWholeTree) {
+  OverwriteInStep("small.txt", "1");
+  std::vector<std::string> paths;
+  for (int i = 0; i < 3000; ++i) paths.push_back(fmt::format("node_modules/{:0200}.js", i));
+  for (int i = 0; i < 3; ++i) Note(paths);
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_THAT(Barriers()[0].paths, SizeIs(3000));
+  std::vector<std::string> more;
+  for (int i = 0; i < 3000; ++i) more.push_back(fmt::format("vendor/{:0200}.js", i));
+  Note(more);
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_THAT(Barriers()[0].paths, IsEmpty());
+  OpenLog();
+  ExpectBlocked(1, "");
+}
+
+TEST_F(UndoBarrier, AHugeListOfEditsDoesNotKeepTheStoreFromBeingOpened) {
+  OverwriteInStep("small.txt", "1");
+  std::vector<std::string> paths;
+  for (int i = 0; i < 200'000; ++i)
+    paths.push_back(fmt::format("node_modules/some/package/with/a/long/path/{:0200}.js", i));
+  for (int i = 0; i < 3; ++i) Note(paths);
+  OpenLog();
+  ExpectBlocked(1, "");
+}
+
+TEST(MergeBarriers, AllOfThemTogetherStayWithinTheBound) {
+  std::vector<Barrier> barriers;
+  for (int step = 1; step <= 100; ++step) {
+    Barrier barrier{.after = {step}, .at = {step}, .redo_depth = 0, .paths = {"short"}};
+    for (int i = 0; i < 1000; ++i) barrier.paths.push_back(fmt::format("{:0200}", i * step));
+    barriers.push_back(std::move(barrier));
+  }
+  const auto merged = MergeBarriers(std::move(barriers));
+  ASSERT_THAT(merged, SizeIs(100));
+  size_t bytes = 0;
+  for (const Barrier& barrier : merged)
+    for (const std::string& path : barrier.paths) bytes += path.size();
+  EXPECT_LE(bytes, kMaxBarriersBytes);
+  EXPECT_GE(bytes, kMaxBarriersBytes / 2);
+}
+
+TEST(MergeBarriers, ThoseOfDifferentRollbacksStayApart) {
+  const auto merged = MergeBarriers({{.after = {1}, .at = {1}, .redo_depth = 0, .paths = {"a"}},
+                                     {.after = {1}, .at = {2}, .redo_depth = 1, .paths = {"a"}},
+                                     {.after = {1}, .at = {3}, .redo_depth = 0, .paths = {}}});
+  ASSERT_THAT(merged, SizeIs(2));
+  EXPECT_THAT(merged[0].paths, IsEmpty());
+  EXPECT_EQ(merged[0].at.ns, 3);
+  EXPECT_THAT(merged[1].paths, ElementsAre("a"));
+}
+
+// --- Edits that are told of while a step is open.
+
+constexpr const char* kWork = "a person's work of an hour";
+
+class UndoBarrierInAStep : public UndoBarrier {
+ protected:
+  // The step changes the file, a person does, and somebody tells.
+  void EditDuringStep(const std::string& path) {
+    EXPECT_OK(ops().Overwrite(path, "by the step"));
+    workspace().WriteFile(path, kWork);
+    Note({path});
+  }
+};
+
+TEST_F(UndoBarrierInAStep, AnEditToldDuringAStepStandsInTheWayOfItsRollback) {
+  ASSERT_OK(log().OpenStep({}));
+  EditDuringStep("small.txt");
+  ASSERT_THAT(Barriers(), SizeIs(1)) << "also while the step is open";
+  EXPECT_OK(log().CloseStep());
+  ExpectBlocked(1, "small.txt");
+  OpenLog();
+  ExpectBlocked(1, "small.txt");
+  EXPECT_EQ(Content("small.txt"), kWork);
+}
+
+TEST_F(UndoBarrierInAStep, AnEditToldDuringALaterStepStandsBehindThatStep) {
+  OverwriteInStep("medium.txt", "1");
+  ASSERT_OK(log().OpenStep({}));
+  EditDuringStep("small.txt");
+  Result<std::vector<HistoryEntry>> history = log().History();
+  ASSERT_OK(history);
+  ASSERT_THAT(*history, SizeIs(2));
+  EXPECT_TRUE(history->back().barrier) << "it is the newest that happened";
+  EXPECT_OK(log().CloseStep());
+  EXPECT_EQ(Barriers().at(0).after, Steps().back().id);
+  ExpectBlocked(1, "small.txt");
+  EXPECT_EQ(Content("small.txt"), kWork);
+}
+
+TEST_F(UndoBarrierInAStep, AWatcherThatLosesTrackDuringAStepBlocksItsRollback) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
+  workspace().WriteFile("small.txt", kWork);
+  Note({});
+  EXPECT_OK(log().CloseStep());
+  ExpectBlocked(1, "");
+}
+
+TEST_F(UndoBarrierInAStep, AnEditToldDuringAnAmbientStepBlocksItsRollback) {
+  EditDuringStep("small.txt");
+  ExpectBlocked(1, "small.txt");
+}
+
+TEST_F(UndoBarrierInAStep, AnEditElsewhereDuringAStepStandsInTheWayOfTheStepBefore) {
+  OverwriteInStep("small.txt", "1");
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("medium.txt", "2"));
+  workspace().WriteFile("small.txt", kWork);
+  Note({"small.txt"});
+  EXPECT_OK(log().CloseStep());
+  RollBack(1);
+  ExpectBlocked(1, "small.txt");
+}
+
+TEST_F(UndoBarrierInAStep, AnAbortLeavesWhatAPersonEditedAndSaysSo) {
+  OverwriteInStep("small.txt", "1");
+  const StepId before = Steps().back().id;
+  const std::string medium = Content("medium.txt");
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("medium.txt", "by the step"));
+  EditDuringStep("small.txt");
+  const Result<RewindReport> report = log().AbortStep();
+  ASSERT_OK(report);
+  EXPECT_TRUE(HasConflict(report->conflicts, ConflictKind::kEdited, "small.txt"));
+  EXPECT_EQ(Content("small.txt"), kWork);
+  EXPECT_EQ(Content("medium.txt"), medium);
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_EQ(Barriers()[0].after, before);
+  ExpectBlocked(1, "small.txt");
+  EXPECT_THAT(NamesIn(workspace().store() + "/damaged"), SizeIs(1)) << "what it was before";
+}
+
+TEST_F(UndoBarrierInAStep, AnAbortLeavesAnEditedFileThatTheStepHasRenamedOrReplacedSince) {
+  ASSERT_OK(log().OpenStep({}));
+  EditDuringStep("small.txt");
+  EditDuringStep("run.sh");
+  EXPECT_OK(ops().Rename("small.txt", "moved.txt"));
+  EXPECT_OK(ops().WriteNew("new.sh", "by the step"));
+  EXPECT_OK(ops().Rename("new.sh", "run.sh"));
+  ASSERT_OK(log().AbortStep());
+  EXPECT_EQ(Content("small.txt"), kWork);
+  if (log().abilities().links) EXPECT_EQ(Content("run.sh"), kWork);
+}
+
+TEST_F(UndoBarrierInAStep, AnAbortLeavesWhatIsInAFolderThatWasToldOf) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("src/main.rs", "by the step"));
+  workspace().WriteFile("src/main.rs", kWork);
+  Note({"src"});
+  ASSERT_OK(log().AbortStep());
+  EXPECT_EQ(Content("src/main.rs"), kWork);
+}
+
+TEST_F(UndoBarrierInAStep, WhatAnAbortOverwritesAfterAWatcherLostTrackIsNotGone) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
+  workspace().WriteFile("small.txt", kWork);
+  Note({});
+  const Result<RewindReport> report = log().AbortStep();
+  ASSERT_OK(report);
+  EXPECT_TRUE(HasConflict(report->conflicts, ConflictKind::kBarrier, ""));
+  const auto kept = NamesIn(workspace().store() + "/damaged");
+  ASSERT_THAT(kept, SizeIs(1));
+  std::ifstream pack(workspace().store() + "/damaged/" + kept[0] + "/pack", std::ios::binary);
+  EXPECT_THAT(std::string((std::istreambuf_iterator<char>(pack)), {}), HasSubstr(kWork));
+}
+
+TEST_F(UndoBarrierInAStep, ABarrierOfAnAbortedStepIsNotThatOfTheNextOneWithItsId) {
+  OverwriteInStep("medium.txt", "1");
+  ASSERT_OK(log().OpenStep({}));
+  EditDuringStep("small.txt");
+  ASSERT_OK(log().AbortStep());
+  OpenLog();
+  OverwriteInStep("small.txt", "2");
+  EXPECT_OK(log().Rollback(1));
+}
+
+TEST_F(UndoBarrierInAStep, RecoveryLeavesWhatAPersonEditedAndSaysSo) {
+  OverwriteInStep("small.txt", "1");
+  const StepId before = Steps().back().id;
+  const std::string medium = Content("medium.txt");
+  CloseLog();
+  RunUntilDeath([&] {
+    OpenLog();
+    ASSERT_OK(log().OpenStep({}));
+    EXPECT_OK(ops().Overwrite("medium.txt", "by the step"));
+    EditDuringStep("small.txt");
+    DieNow();
+  });
+  OpenLog();
+  EXPECT_TRUE(HasConflict(log().recovery().rewind.conflicts, ConflictKind::kEdited, "small.txt"));
+  EXPECT_EQ(Content("small.txt"), kWork);
+  EXPECT_EQ(Content("medium.txt"), medium);
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_EQ(Barriers()[0].after, before);
+  ExpectBlocked(1, "small.txt");
+}
+
+TEST_F(UndoBarrierInAStep, AnInterruptedAmbientStepKeepsItsBarrier) {
+  CloseLog();
+  RunUntilDeath([&] {
+    OpenLog();
+    EditDuringStep("small.txt");
+    DieNow();
+  });
+  OpenLog();
+  ExpectBlocked(1, "small.txt");
+}
+
+TEST_F(UndoBarrierInAStep, UnderPolicyWarnAnAbortKeepsNothingBack) {
+  options_.external = ExternalPolicy::kWarn;
+  OpenLog();
+  const std::string small = Content("small.txt");
+  ASSERT_OK(log().OpenStep({}));
+  EditDuringStep("small.txt");
+  ASSERT_OK(log().AbortStep());
+  EXPECT_EQ(Content("small.txt"), small);
 }
 
 TEST_F(UndoBarrier, ABarrierPathThatLeavesTheProjectIsRefused) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -203,6 +205,35 @@ TEST_F(UndoCapture, AnAnchoredInodeIsFrozen) {
   ExpectTree(before_);
 }
 
+// As package managers have it, which link files of a project from a store of their own.
+TEST_F(UndoCapture, AnAnchoredInodeIsFrozenAlsoIfItHasANameOutside) {
+  if (!CanAnchor()) GTEST_SKIP() << "anchors: not supported by " << Here();
+  const std::string outside = workspace().root() + "/outside";
+  for (const char* path : {"small.txt", "big.bin"}) {
+    MustCall(::link(workspace().Path(path).c_str(), outside.c_str()), "link");
+    const Fd reader = OpenPlain(path, O_RDONLY);
+    Interceptor& interceptor = log().interceptor();
+    InStep([&] {
+      EXPECT_OK(ops().Unlink(path));
+      for (const Truncate truncate : {Truncate::kNo, Truncate::kYes}) {
+        EXPECT_CODE(
+            interceptor.BeginOpenForWrite({reader.get()}, truncate, WriteVisibility::kUnseen),
+            Code::kFrozen);
+      }
+      EXPECT_CODE(interceptor.BeginMetadata({reader.get()}), Code::kFrozen);
+    });
+    InStep([&] {
+      EXPECT_CODE(interceptor.BeginContent({reader.get()}, ContentChange::Whole()), Code::kFrozen)
+          << "in a later step";
+      EXPECT_OK(ops().WriteNew("unrelated", "x"));
+    });
+    RollBack(2);
+    ExpectTree(before_);
+    InStep([&] { EXPECT_OK(interceptor.BeginMetadata({reader.get()})) << "it has a name again"; });
+    MustCall(::unlink(outside.c_str()), "unlink");
+  }
+}
+
 TEST_F(UndoCapture, AnAnchorGivenBackCanBeAnchoredAgain) {
   for (int i = 0; i < 3; ++i) {
     InStep([&] { EXPECT_OK(ops().Unlink("big.bin")); });
@@ -284,6 +315,51 @@ TEST_F(UndoCapture, AppendingToABigFileCostsNothing) {
   ExpectCheapAndExact(kMiB, [&] {
     EXPECT_OK(ops().Append("big.bin", Noise(200'000), WriteVisibility::kAnnounced));
   });
+}
+
+// Only a file system without blocks of its own has files so large.
+TEST_F(UndoCapture, ARangeOfAHugeFileCostsNoMoreThanTheRange) {
+  uint64_t size = (1ull << 63) - 4096;
+  InStep([&] {
+    EXPECT_OK(ops().Create("sparse"));
+    while (size > 1 && !ops().TruncateTo("sparse", size).ok()) size /= 2;
+  });
+  const auto rss = [] {
+    struct rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = rss();
+  InStep([&] {
+    EXPECT_OK(ops().WriteAt("sparse", 0, "x", WriteVisibility::kAnnounced));
+    EXPECT_OK(ops().WriteAt("sparse", size - 10, "y", WriteVisibility::kAnnounced));
+  });
+  EXPECT_LT(rss() - before, 16 << 10) << "KiB";
+  RollBack();
+  const Fd file(::open(workspace().Path("sparse").c_str(), O_RDONLY | O_CLOEXEC));
+  for (const uint64_t at : {uint64_t{0}, size - 10}) {
+    char byte = 'z';
+    EXPECT_EQ(::pread(file.get(), &byte, 1, static_cast<off_t>(at)), 1);
+    EXPECT_EQ(byte, 0) << at;
+  }
+}
+
+TEST_F(UndoCapture, RangesThatMeetInAnyOrderAreKeptOnce) {
+  constexpr uint64_t kBlock = 64 << 10;
+  const std::string content = Noise(20 * kBlock + 100);
+  workspace().WriteFile("large", content);
+  const StepId step = InStep([&] {
+    for (const uint64_t block : {4, 2, 3, 9, 7, 20, 0, 8, 2, 4}) {
+      EXPECT_OK(
+          ops().WriteAt("large", block * kBlock + 50, "changed", WriteVisibility::kAnnounced));
+    }
+    EXPECT_OK(ops().WriteAt("large", 1 * kBlock, std::string(9 * kBlock, 'x'),
+                            WriteVisibility::kAnnounced));
+  });
+  EXPECT_EQ(Steps().back().id, step);
+  EXPECT_EQ(Steps().back().copied_bytes, 10 * kBlock + 100) << "blocks 0 to 9 and the last one";
+  RollBack();
+  EXPECT_EQ(Content("large"), content);
 }
 
 TEST_F(UndoCapture, ARangeThenACutThenGrowthRestoresTheFirstState) {
@@ -398,6 +474,27 @@ TEST_F(UndoCapture, ACopyForAnOpenThatChangedNothingIsDropped) {
   EXPECT_LE(DiskUsage(workspace().store()), usage + kMiB);
   EXPECT_GE(log().stats().provisional_dropped, 1u);
   ExpectTree(before_);
+}
+
+TEST_F(UndoCapture, AnOpenOfASparseFileThatChangesNothingComparesNoHoles) {
+  constexpr uint64_t kSize = 8ull << 30;
+  InStep([&] {
+    EXPECT_OK(ops().Create("sparse"));
+    EXPECT_OK(ops().WriteAt("sparse", kMiB, "data", WriteVisibility::kAnnounced));
+    EXPECT_OK(ops().TruncateTo("sparse", kSize));
+  });
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().OpenFile("sparse", O_WRONLY, WriteVisibility::kUnseen));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_OK(log().CloseStep());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_EQ(Steps().back().counts.total(), 0u);
+  const StepId step = InStep([&] {
+    Result<Fd> file = ops().OpenFile("sparse", O_WRONLY, WriteVisibility::kUnseen);
+    ASSERT_OK(file);
+    EXPECT_EQ(::pwrite(file->get(), "x", 1, kSize / 2), 1) << "in a hole";
+  });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("modified sparse"));
 }
 
 TEST_F(UndoCapture, ACopyForAnOpenThatChangedSomethingIsKept) {

@@ -3,19 +3,23 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/support/must.h"
 #include "tests/undo/undo_fixture.h"
 
 namespace sandglass::undo {
 namespace {
 
+using test::Must;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -267,6 +271,204 @@ TEST_F(UndoConcurrency, ADenialOnOneThreadUndoesTheWorkOfAll) {
     if (!log().Rollback(1).ok()) break;
   }
   ExpectTree(before);
+}
+
+// Bridges at work while somebody opens and closes steps, rolls back, redoes, restores and aborts.
+class UndoStorm : public UndoConcurrency {
+ protected:
+  static constexpr auto kLength = std::chrono::seconds(2);
+
+  void SetUp() override {
+    options_.limits.max_steps = 100'000;
+    StartWith([&](const std::string&) {
+      for (int dir = 0; dir < 3; ++dir) {
+        for (int i = 0; i < 4; ++i)
+          workspace().WriteFile(fmt::format("d{}/f{}", dir, i), Noise(i == 0 ? 300'000 : 2000, i));
+      }
+    });
+  }
+
+  // Those without changes do not count.
+  uint32_t StepsToUndo() {
+    const auto steps = Steps();
+    return static_cast<uint32_t>(std::count_if(
+        steps.begin(), steps.end(), [](const auto& step) { return step.counts.total() > 0; }));
+  }
+
+  // Most of them fail: the names are not there, or are taken.
+  void Change(std::mt19937& random) {
+    const auto dir = [&] { return fmt::format("d{}", random() % 5); };
+    const auto file = [&] { return fmt::format("d{}/f{}", random() % 3, random() % 5); };
+    switch (random() % 14) {
+      case 0:
+        return (void)ops().Mknod(file(), NodeType::kFile, 0644);
+      case 1:
+        return (void)ops().Unlink(file());
+      case 2:
+        return (void)ops().Rename(file(), file());
+      case 3:
+        return (void)ops().TruncateTo(file(), random() % 3000);
+      case 4:
+        return (void)ops().WriteAt(file(), random() % 3000, "announced",
+                                   WriteVisibility::kAnnounced);
+      case 5:
+        return (void)ops().Link(file(), file());
+      case 6:
+        return (void)ops().TruncateTo(file(), 0);
+      case 7:
+        return (void)ops().Rename(dir(), dir(), RenameMode::kExchange);
+      case 8:
+        return (void)ops().Rename(dir(), dir());
+      case 9:
+        return (void)ops().Chmod(file(), 0600 + random() % 64);
+      case 10:
+      case 11:
+        return (void)ops().Mkdir(dir());
+      case 12:
+        return (void)ops().Rmdir(dir());
+      default:
+        return (void)ops().Rename(file(), file(), RenameMode::kExchange);
+    }
+  }
+
+  Status Act(std::mt19937& random) {
+    const auto status = [](const auto& result) { return result.ok() ? Ok() : result.error(); };
+    switch (random() % 9) {
+      case 0:
+      case 1:
+        return status(log().OpenStep({}));
+      case 2:
+        return status(log().CloseStep());
+      case 3:
+        return status(log().AbortStep());
+      case 4:
+        return StepsToUndo() > 1 ? status(log().Rollback(1)) : Ok();
+      case 5:
+        return status(log().Redo(1));
+      case 6:
+        return status(log().CloseAmbientStep());
+      case 7:
+        return status(log().AnnounceStep({}, IfUnchanged::kForgotten));
+      default: {
+        const auto steps = Steps();
+        const std::vector<std::string> paths = {"d0"};
+        return steps.empty() ? Ok()
+                             : status(log().Restore(steps[random() % steps.size()].id, paths));
+      }
+    }
+  }
+};
+
+TEST_F(UndoStorm, EverythingIsTakenBack) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] { EXPECT_OK(ops().WriteNew("first", "so that all that follows can be undone")); });
+  std::atomic<bool> done = false;
+  std::vector<std::thread> threads;
+  for (unsigned thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&, thread] {
+      std::mt19937 random(thread + 1);
+      while (!done) Change(random);
+    });
+  }
+  std::mt19937 random(10);
+  const auto until = std::chrono::steady_clock::now() + kLength;
+  while (std::chrono::steady_clock::now() < until && !HasFailure()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 20));
+    const Status acted = Act(random);
+    // There may be nothing to take back, or a step open.
+    if (!acted.ok() && acted.error().code() != Code::kBusy &&
+        acted.error().code() != Code::kNotFound)
+      ADD_FAILURE() << acted.error().ToString();
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  (void)log().CloseStep();
+  (void)log().CloseAmbientStep();
+  EXPECT_GT(StepsToUndo(), 1u) << "hardly anything happened";
+  RollBack(StepsToUndo());
+  ExpectTree(before);
+}
+
+// Reading beside a log that evicts, rolls back, redoes and compresses.
+class UndoReaders : public UndoTest {
+ protected:
+  // `read` again and again while `write` runs; what it returns must be "" or is an error of the test.
+  void Beside(const std::function<void()>& write, const std::function<std::string()>& read) {
+    std::atomic<bool> done = false;
+    std::set<std::string> errors;
+    std::thread reader([&] {
+      while (!done) {
+        if (std::string error = read(); !error.empty()) errors.insert(std::move(error));
+      }
+    });
+    write();
+    done = true;
+    reader.join();
+    EXPECT_THAT(errors, IsEmpty());
+  }
+  template <class T>
+  static std::string ErrorOf(const Result<T>& result) {
+    const bool expected = result.ok() || result.error().code() == Code::kNotFound;
+    return expected ? "" : result.error().ToString();
+  }
+};
+
+TEST_F(UndoReaders, AStepThatIsEvictedMeanwhileIsNotListedAsDamaged) {
+  options_.limits.max_steps = 3;
+  StartWith([&](const std::string&) { workspace().WriteFile("a.txt", "one"); });
+  const StoreReader store = Must(StoreReader::Open(paths()));
+  const auto write = [&] {
+    for (int i = 0; i < 1000; ++i)
+      InStep([&] { EXPECT_OK(ops().Overwrite("a.txt", fmt::format("{}", i))); });
+  };
+  Beside(write, [&]() -> std::string {
+    const auto history = store.History();
+    if (!history.ok()) return history.error().ToString();
+    for (const HistoryEntry& entry : *history) {
+      if (entry.step && entry.step->damaged) return "damaged";
+    }
+    return "";
+  });
+}
+
+TEST_F(UndoReaders, AHistoryThatChangesIsReadWithoutErrors) {
+  options_.limits.max_steps = 4;
+  StartWith([&](const std::string&) {
+    for (int i = 0; i < 20; ++i)
+      workspace().WriteFile(fmt::format("f{}", i), Noise(20'000, static_cast<uint64_t>(i)));
+    workspace().WriteFile("big", Noise(600'000));
+  });
+  const auto write = [&] {
+    for (int i = 0; i < 150; ++i) {
+      InStep([&] {
+        for (int f = 0; f < 20; ++f)
+          EXPECT_OK(ops().Overwrite(fmt::format("f{}", f), fmt::format("{}\n{}\n", i, f)));
+        EXPECT_OK(ops().WriteAt("big", 1000u * static_cast<uint64_t>(i), "xx",
+                                WriteVisibility::kAnnounced));
+        EXPECT_OK(ops().Unlink("f1"));
+        EXPECT_OK(ops().WriteNew("f1", "again"));
+      });
+      if (i % 3 == 0) {
+        RollBack();
+        RedoSteps();
+      }
+    }
+  };
+  const StoreReader store = Must(StoreReader::Open(paths()));
+  Beside(write, [&]() -> std::string {
+    const auto history = store.History();
+    if (!history.ok()) return history.error().ToString();
+    std::string errors;
+    for (const HistoryEntry& entry : *history) {
+      if (!entry.step) continue;
+      errors += ErrorOf(store.Changes(entry.step->id));
+      const auto diff = store.Diff(entry.step->id);
+      errors += ErrorOf(diff);
+      for (const Conflict& missing : diff.ok() ? diff->missing : std::vector<Conflict>())
+        errors += ConflictText(missing);
+    }
+    return errors;
+  });
 }
 
 }  // namespace

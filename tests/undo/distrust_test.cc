@@ -248,6 +248,16 @@ TEST_F(UndoLostBarriers, AnOlderFileWithoutChecksumIsRead) {
   EXPECT_THAT(log().recovery().rewind.warnings, IsEmpty());
 }
 
+TEST_F(UndoLostBarriers, AFileThatIsTooLargeIsADamagedOne) {
+  MakeBarrier();
+  ASSERT_EQ(::truncate(File().c_str(), 65 << 20), 0);
+  OpenLog();
+  EXPECT_THAT(log().recovery().rewind.warnings, SizeIs(1));
+  RollBack();
+  EXPECT_CODE(log().Rollback(1), Code::kConflict);
+  EXPECT_LT(FileSize(File()), 4096u);
+}
+
 // --- Another kernel is not another file system.
 
 class UndoOtherKernel : public UndoDistrust {

@@ -164,6 +164,52 @@ TEST_F(UndoFullDisk, ARollbackWithoutRoomIsRefusedOrDoneButNeverHalfDone) {
   });
 }
 
+class UndoFullDiskWithRedo : public UndoFullDisk {
+ protected:
+  // One step to take back, which needs 6 MiB, and one to redo, which holds `redo_bytes`.
+  void OpenWithRedo(size_t redo_bytes) {
+    OpenOnSmallDisk("32m");
+    InStep([&] {
+      EXPECT_OK(ops().WriteNew("huge.bin", Noise(6 << 20)));
+      EXPECT_OK(ops().WriteNew("other.bin", "x"));
+    });
+    before_ = Must(TreeSnapshot::Capture(project_));
+    InStep([&] { EXPECT_OK(ops().WriteAt("huge.bin", 0, "changed", WriteVisibility::kUnseen)); });
+    InStep([&] { EXPECT_OK(ops().Overwrite("other.bin", Noise(redo_bytes))); });
+    RollBack();
+    ASSERT_EQ(log().redo_depth(), 1u);
+    log().WaitForBackground();
+  }
+  std::string Filler() const { return workspace().root() + "/small/filler"; }
+
+  TreeSnapshot before_;  // the step that is to be taken back
+};
+
+TEST_F(UndoFullDiskWithRedo, ARollbackThatIsRefusedAllTheSameCostsNoRedo) {
+  if (const auto why = WhyNoPrivateMounts()) GTEST_SKIP() << *why;
+  RunWithPrivateMounts([&] {
+    OpenWithRedo(1);
+    FillUp(Filler(), 2048);
+    EXPECT_CODE(log().Rollback(1), Code::kNoSpace);
+    EXPECT_EQ(log().redo_depth(), 1u);
+    MustCall(::truncate(Filler().c_str(), 0), "truncate");
+    RedoSteps();
+    CloseLog();
+  });
+}
+
+TEST_F(UndoFullDiskWithRedo, RedoIsGivenUpWhereThatMakesRoom) {
+  if (const auto why = WhyNoPrivateMounts()) GTEST_SKIP() << *why;
+  RunWithPrivateMounts([&] {
+    OpenWithRedo(4 << 20);
+    FillUp(Filler(), 5 << 10);
+    EXPECT_OK(log().Rollback(1));
+    EXPECT_EQ(log().redo_depth(), 1u) << "only the newest";
+    EXPECT_TREE_EQ(before_, Must(TreeSnapshot::Capture(project_)));
+    CloseLog();
+  });
+}
+
 TEST_F(UndoFullDisk, OpeningOnAFullDiskIsRefusedClearly) {
   if (const auto why = WhyNoPrivateMounts()) GTEST_SKIP() << *why;
   RunWithPrivateMounts([&] {

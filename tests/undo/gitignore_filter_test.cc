@@ -1,5 +1,6 @@
 // The option that leaves what git ignores out of undo (GI-01..08): no preimage, no record, no restore. What a rename carries
 // across the border between ignored and kept is recorded, since the kept side would lose something.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <string>
@@ -134,6 +135,25 @@ TEST_F(UndoGitignore, GI_05_TheRepositoryItselfIsNeverIgnored) {
   EXPECT_EQ(Content(".git/HEAD"), "ref: refs/heads/main\n");
 }
 
+TEST_F(UndoGitignore, GI_05_TheRepositoryIsNotRecordedIfTheOptionsSaySo) {
+  options_.unrecorded = {".git/objects/"};
+  StartWith([&](const std::string&) {
+    workspace().WriteFile(".git/index", "i");
+    workspace().WriteFile(".git/objects/1", "o");
+    workspace().WriteFile(".git/HEAD", "h");
+  });
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Overwrite(".git/index", "changed"));
+    EXPECT_OK(ops().Overwrite(".git/objects/1", "changed"));
+  });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("modified .git/index"));
+  CloseLog();
+  options_.unrecorded = {".git/"};
+  OpenLog();
+  EXPECT_THAT(ChangeLines(InStep([&] { EXPECT_OK(ops().Overwrite(".git/HEAD", "again")); })),
+              IsEmpty());
+}
+
 TEST_F(UndoGitignore, GI_06_ANegatedPatternIsKept) {
   Ignore("*.log\n!keep.log\n");
   workspace().WriteFile("drop.log", "old");
@@ -245,6 +265,18 @@ TEST_F(UndoGitignoreCarried, AKeptFileMovedToAnIgnoredFolderAndDeletedThereComes
   ExpectTree(before);
 }
 
+TEST_F(UndoGitignoreCarried, AKeptFileMovedToAnIgnoredFolderAndDeletedThereByTheNextStepComesBack) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] { EXPECT_OK(ops().Rename("src.txt", "build/src.txt")); });
+  const TreeSnapshot moved = Snapshot();
+  InStep([&] { EXPECT_OK(ops().Overwrite("build/src.txt", "ruined")); });
+  InStep([&] { EXPECT_OK(ops().Unlink("build/src.txt")); });
+  RollBack(2);
+  ExpectTree(moved);
+  RollBack();
+  ExpectTree(before);
+}
+
 TEST_F(UndoGitignoreCarried, AKeptFileMovedToAnIgnoredFolderAndOverwrittenThereComesBack) {
   ExpectUndone([&] {
     EXPECT_OK(ops().Rename("src.txt", "build/src.txt"));
@@ -307,6 +339,42 @@ TEST_F(UndoGitignoreCarried, AnIgnoredLinkOfAKeptFileIsNoEditOfThat) {
   InStep([&] { EXPECT_OK(ops().Link("src.txt", "build/link")); });
   EXPECT_THAT(RollBack(2).steps, ::testing::Contains(step));
   EXPECT_EQ(Content("src.txt"), "precious");
+}
+
+// Each of these moves the ctime of the kept file.
+TEST_F(UndoGitignoreCarried, WhatHappensToAnIgnoredLinkOfAKeptFileIsNoEditOfThat) {
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("src.txt", "changed"));
+    EXPECT_OK(ops().Link("src.txt", "build/link"));
+  });
+  InStep([&] { EXPECT_OK(ops().Rename("build/link", "build/renamed")); });
+  InStep([&] { EXPECT_OK(ops().Unlink("build/renamed")); });
+  InStep([&] {
+    const Fd file(::open(workspace().Path("src.txt").c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_OK(ops().LinkOpenFile(file.get(), "build/opened"));
+  });
+  EXPECT_THAT(Barriers(), IsEmpty());
+  RollBack(4);
+  ExpectTree(before);
+}
+
+TEST_F(UndoGitignoreCarried, AnIgnoredLinkThatWasThereBeforeCanGoWithoutLookingLikeAnEdit) {
+  ASSERT_EQ(0, ::link(workspace().Path("src.txt").c_str(), workspace().Path("build/link").c_str()));
+  InStep([&] { EXPECT_OK(ops().Overwrite("src.txt", "changed")); });
+  InStep([&] { EXPECT_OK(ops().Unlink("build/link")); });
+  RollBack(2);
+  EXPECT_EQ(Content("src.txt"), "precious");
+}
+
+TEST_F(UndoGitignoreCarried, WhatWasDroppedCannotBeLinkedToAnIgnoredNameEither) {
+  const std::string outside = workspace().root() + "/outside";
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().WriteNew("new", "to be dropped"));
+  const Fd file(::open(workspace().Path("new").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(0, ::link(workspace().Path("new").c_str(), outside.c_str()));
+  EXPECT_OK(log().AbortStep());
+  EXPECT_CODE(ops().LinkOpenFile(file.get(), "build/back"), Code::kNotFound);
 }
 
 TEST_F(UndoGitignore, ARulesFileWrittenByACommandDoesNotHideItsChanges) {

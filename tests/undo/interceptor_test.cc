@@ -410,6 +410,70 @@ TEST_F(UndoInterceptor, AnUnlinkedOpenFileCannotBeLinkedBack) {
   });
 }
 
+// What was dropped lies in the trash until a thread deletes it. Until then the kernel would link it.
+class UndoDropped : public UndoInterceptor {
+ protected:
+  static constexpr int kRounds = 20;
+
+  // A new file in the open step, as someone holds it who opened it then.
+  Fd NewFile() {
+    EXPECT_OK(ops().WriteNew("new.txt", "to be dropped"));
+    return Fd(::open(workspace().Path("new.txt").c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  void ExpectDead(const Fd& file) {
+    EXPECT_CODE(ops().LinkOpenFile(file.get(), "back.txt"), Code::kNotFound);
+    EXPECT_FALSE(workspace().Exists("back.txt"));
+  }
+};
+
+TEST_F(UndoDropped, AFileOfARolledBackStepCannotBeLinkedBack) {
+  StartWith(test::SmallTree);
+  for (int i = 0; i < kRounds; ++i) {
+    Fd file;
+    InStep([&] { file = NewFile(); });
+    RollBack();
+    InStep([&] { ExpectDead(file); });
+  }
+  EXPECT_THAT(Barriers(), IsEmpty());
+}
+
+TEST_F(UndoDropped, AFileOfAnAbortedStepCannotBeLinkedBack) {
+  StartWith(test::SmallTree);
+  for (int i = 0; i < kRounds; ++i) {
+    ASSERT_OK(log().OpenStep({}));
+    const Fd file = NewFile();
+    EXPECT_OK(log().AbortStep());
+    ExpectDead(file);
+    EXPECT_OK(log().CloseAmbientStep());
+  }
+  EXPECT_THAT(Barriers(), IsEmpty());
+}
+
+TEST_F(UndoDropped, AFileOfADeniedStepCannotBeLinkedBack) {
+  ScriptedHandler handler(Decision::kDeny);
+  options_.safeguard_handler = &handler;
+  options_.safeguards.delete_count = 1;
+  StartWith(test::SmallTree);
+  for (int i = 0; i < kRounds; ++i) {
+    ASSERT_OK(log().OpenStep({}));
+    const Fd file = NewFile();
+    EXPECT_CODE(ops().Unlink("small.txt"), Code::kDenied);
+    ExpectDead(file);
+    EXPECT_OK(log().CloseAmbientStep());
+  }
+}
+
+TEST_F(UndoDropped, AFileThatHasOnlyNamesOutsideCannotBeLinkedBack) {
+  StartWith(test::SmallTree);
+  const std::string outside = workspace().root() + "/outside";
+  ASSERT_OK(log().OpenStep({}));
+  const Fd file = NewFile();
+  ASSERT_EQ(::link(workspace().Path("new.txt").c_str(), outside.c_str()), 0);
+  EXPECT_OK(log().AbortStep());
+  log().WaitForBackground();
+  ExpectDead(file);
+}
+
 TEST_F(UndoInterceptor, AnOpenFileWithANameLeftCanBeLinkedAgain) {
   StartWith(test::SmallTree);
   ExpectUndone([&] {

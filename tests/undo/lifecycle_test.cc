@@ -7,10 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 #include <unordered_set>
 
+#include "base/io.h"
 #include "tests/support/must.h"
 #include "tests/support/tree_walk.h"
 #include "tests/undo/forked.h"
@@ -27,6 +30,7 @@ using test::Must;
 using test::MustCall;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using namespace std::chrono_literals;
 
 // While it lives, no file of this process grows beyond a size.
 class FileSizeLimit {
@@ -512,6 +516,54 @@ TEST_F(UndoLifecycle, AStepClosesWhenTheOldestCannotBeEvicted) {
   RollBack();
   ExpectTree(middle);
   EXPECT_THAT(NamesIn(InStore("steps")), IsEmpty());
+}
+
+// --- The heart.
+
+std::string Contents(const std::string& path) {
+  const Fd file(MustCall(::open(path.c_str(), O_RDONLY | O_CLOEXEC), "open"));
+  const Bytes bytes = Must(ReadFully(file.get(), 1u << 20));
+  return {bytes.begin(), bytes.end()};
+}
+
+// What the other threads of this process did since they began: each voluntary switch is a wake-up to come.
+int64_t SwitchesOfOtherThreads() {
+  int64_t sum = 0;
+  for (const std::string& task : NamesIn("/proc/self/task")) {
+    if (task == std::to_string(::gettid())) continue;
+    const std::string status = Contents("/proc/self/task/" + task + "/status");
+    constexpr std::string_view kKey = "\nvoluntary_ctxt_switches:";
+    sum += std::stoll(status.substr(status.find(kKey) + kKey.size()));
+  }
+  return sum;
+}
+
+TEST_F(UndoLifecycle, AnIdleLogWakesNoThread) {
+  options_.heartbeat = 10ms;
+  StartWith(test::SmallTree);
+  InStep([&] { Change(); });
+  log().WaitForBackground();
+  std::this_thread::sleep_for(100ms);
+  const int64_t before = SwitchesOfOtherThreads();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LE(SwitchesOfOtherThreads() - before, 1) << "30 beats would have been";
+}
+
+TEST_F(UndoLifecycle, AnOpenStepIsBeatenForAlsoWhenNothingIsRecorded) {
+  options_.heartbeat = 10ms;
+  StartWith(test::SmallTree);
+  InStep([&] { Change(); });  // the heart has been at rest before
+  std::this_thread::sleep_for(50ms);
+  ASSERT_OK(log().OpenStep({}));
+  const auto heartbeat = [&] {
+    const std::string journal = Contents(OpenStepFolder(workspace_) + "/journal");
+    return Must(DecodeJournalHeader(AsBytes(journal))).heartbeat_ns;
+  };
+  const int64_t first = heartbeat();
+  for (int tries = 0; heartbeat() == first && tries < 500; ++tries)
+    std::this_thread::sleep_for(10ms);
+  EXPECT_GT(heartbeat(), first);
+  EXPECT_OK(log().CloseStep({}));
 }
 
 }  // namespace

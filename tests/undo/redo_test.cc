@@ -50,6 +50,34 @@ TEST_F(UndoRedo, StepsGoBackAndForthThroughEveryState) {
   EXPECT_TREE_EQ(states[4], Snapshot());
 }
 
+TEST_F(UndoRedo, ProgressGoesForwardOverAllSteps) {
+  std::vector<RewindProgress> told;
+  options_.progress = [&](const RewindProgress& progress) { told.push_back(progress); };
+  OpenLog();
+  for (const char* folder : {"many", "more"}) {
+    InStep([&] {
+      EXPECT_OK(ops().Mkdir(folder));
+      for (int i = 0; i < 200; ++i)
+        EXPECT_OK(ops().WriteNew(std::string(folder) + "/" + std::to_string(i), "x"));
+    });
+  }
+  EXPECT_THAT(told, IsEmpty()) << "only rewinds have any";
+  const auto expect_all = [&] {
+    ASSERT_GE(told.size(), 4u);
+    for (size_t i = 0; i < told.size(); ++i) {
+      EXPECT_EQ(told[i].total, 402u);
+      EXPECT_LE(told[i].done, told[i].total);
+      if (i > 0) EXPECT_GE(told[i].done, told[i - 1].done);
+    }
+    EXPECT_GT(told.back().done, 300u);
+    told.clear();
+  };
+  RollBack(2);
+  expect_all();
+  RedoSteps(2);
+  expect_all();
+}
+
 TEST_F(UndoRedo, AFolderThatIsMadeAnewOnTheWayIsFoundAgainByTheNextStep) {
   for (const bool reopened : {false, true}) {
     SCOPED_TRACE(reopened ? "after opening the log again" : "in one go");
@@ -308,16 +336,16 @@ TEST_F(UndoRedo, ARunningProgramThatARollbackReplacedCountsAsRetained) {
 }
 
 TEST_F(UndoRedo, TheNewestRollbackStaysHoweverLargeAndTakesNoStepsPlace) {
-  options_.limits.max_copied_bytes = 100;
+  options_.limits.max_copied_bytes = 10'000;  // room for both journals
   workspace().WriteFile("a.bin", "1");
   OpenLog();
   InStep([&] { EXPECT_OK(ops().Overwrite("a.bin", "2")); });
-  InStep([&] { EXPECT_OK(ops().Overwrite("a.bin", Noise(1000))); });
+  InStep([&] { EXPECT_OK(ops().Overwrite("a.bin", Noise(20'000))); });
   EXPECT_THAT(RollBack().warnings, IsEmpty());
   EXPECT_EQ(log().redo_depth(), 1u);
   EXPECT_THAT(Steps(), SizeIs(1));
   RedoSteps();
-  EXPECT_EQ(Content("a.bin"), Noise(1000));
+  EXPECT_EQ(Content("a.bin"), Noise(20'000));
 }
 
 TEST_F(UndoRedo, ADamagedRollbackIsNamedAndDroppedByTheNextStep) {

@@ -358,6 +358,96 @@ TEST_F(UndoRestore, ContentsAreHeldOneAtATime) {
   EXPECT_EQ(Content("large7"), Noise(kBytes, 8));
 }
 
+class UndoRestoreOfTheLarge : public UndoTest {
+ protected:
+  static constexpr size_t kBytes = 3 << 20;
+
+  // No step may copy as much as the file holds.
+  void StartWithLarge() {
+    options_.limits.max_step_copied_bytes = 1 << 20;
+    StartWith([&](const std::string&) { workspace().WriteFile("large", Noise(kBytes)); });
+  }
+  void StartWithSparse(off_t bytes) {
+    StartWith([&](const std::string&) {
+      workspace().WriteFile("large", "head");
+      MustCall(::truncate(workspace().Path("large").c_str(), bytes), "truncate");
+    });
+  }
+  Result<RewindReport> RestoreLarge(StepId step) {
+    const std::vector<std::string> paths = {"large"};
+    return log().Restore(step, paths);
+  }
+};
+
+TEST_F(UndoRestoreOfTheLarge, AFileThatIsStillItselfGetsOnlyWhatTheStepKept) {
+  StartWithLarge();
+  const StepId step = InStep(
+      [&] { EXPECT_OK(ops().WriteAt("large", 4096, "changed", WriteVisibility::kAnnounced)); });
+  const TreeSnapshot changed = Snapshot();
+  const ino_t inode = StatOf("large").st_ino;
+  ASSERT_OK(RestoreLarge(step));
+  EXPECT_EQ(Content("large"), Noise(kBytes));
+  EXPECT_EQ(StatOf("large").st_ino, inode);
+  RollBack();
+  ExpectTree(changed);
+}
+
+TEST_F(UndoRestoreOfTheLarge, AFileThatTookItsPlaceIsKeptWithoutACopy) {
+  StartWithLarge();
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Unlink("large"));
+    EXPECT_OK(ops().WriteNew("large", Noise(kBytes, 7)));
+  });
+  const TreeSnapshot changed = Snapshot();
+  ASSERT_OK(RestoreLarge(step));
+  EXPECT_EQ(Content("large"), Noise(kBytes));
+  RollBack();
+  ExpectTree(changed);
+}
+
+TEST_F(UndoRestoreOfTheLarge, WritesAndTruncationsOfManyStepsAreTurnedBackInOrder) {
+  StartWith([&](const std::string&) { workspace().WriteFile("large", Noise(kBytes)); });
+  std::vector<std::pair<StepId, std::string>> before;
+  const auto note = [&](const std::function<void()>& change) {
+    const std::string content = Content("large");
+    before.emplace_back(InStep(change), content);
+  };
+  const auto write = [&](uint64_t offset, size_t bytes, uint64_t seed) {
+    EXPECT_OK(ops().WriteAt("large", offset, Noise(bytes, seed), WriteVisibility::kAnnounced));
+  };
+  note([&] { write(100'000, 300'000, 2); });
+  note([&] { EXPECT_OK(ops().TruncateTo("large", 1'000'000)); });
+  note([&] { write(999'000, 200'000, 3); });
+  note([&] {
+    EXPECT_OK(ops().TruncateTo("large", 700'001));
+    EXPECT_OK(ops().TruncateTo("large", 2'000'000));
+    write(50'000, 100'000, 4);
+  });
+  note([&] { write(650'000, 70'000, 5); });
+  note([&] { EXPECT_OK(ops().Overwrite("large", Noise(400'000, 6))); });
+  note([&] { write(0, 10, 7); });
+  for (const auto& [step, content] : before) {
+    ASSERT_OK(RestoreLarge(step));
+    EXPECT_TRUE(Content("large") == content) << "before step " << step.value;
+  }
+}
+
+TEST_F(UndoRestoreOfTheLarge, FiveGigabytesComeBack) {
+  StartWithSparse(5ll << 30);
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("large")); });
+  ASSERT_OK(RestoreLarge(step));
+  EXPECT_EQ(StatOf("large").st_size, 5ll << 30);
+  EXPECT_LT(StatOf("large").st_blocks, 1 << 10);
+}
+
+TEST_F(UndoRestoreOfTheLarge, TheSizeOfAFileIsNotTakenInMemory) {
+  StartWithSparse(1ll << 30);
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("large")); });
+  const uint64_t peak = PeakSince([&] { EXPECT_OK(RestoreLarge(step)); });
+  if (kMemoryIsOurs) EXPECT_LT(peak, 32u << 20);
+  EXPECT_EQ(StatOf("large").st_size, 1ll << 30);
+}
+
 TEST_F(UndoRestore, AFolderThatCameFromElsewhereGoesWithAllThatCameAlong) {
   const StepId step = InStep([&] {
     EXPECT_OK(ops().Rename("src", "lib"));
@@ -590,7 +680,7 @@ TEST_F(UndoRestoreOverOthers, NoMixtureOfTwoFilesIsWrittenNotEvenByForce) {
   ExpectRefused(step, "large.bin", ConflictKind::kReplaced);
   ExpectRefused(step, "large.bin", ConflictKind::kReplaced, Force::kYes);
   EXPECT_EQ(Content("large.bin"), Noise(700'000, 5));
-  EXPECT_TRUE(HasConflict(Must(log().Diff(step)).missing, ConflictKind::kCorrupt, "large.bin"));
+  EXPECT_TRUE(HasConflict(Must(log().Diff(step)).missing, ConflictKind::kEdited, "large.bin"));
   // Nor when there is nothing to mix with.
   MustCall(::unlink(workspace().Path("large.bin").c_str()), "unlink");
   EXPECT_CODE(Restore(step, {"large.bin"}, Force::kYes), Code::kConflict);

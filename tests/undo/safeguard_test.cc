@@ -427,5 +427,20 @@ TEST_F(UndoLimitSafeguard, WithNobodyToAskAnOversizedStepIsRefused) {
   EXPECT_LT(changed, 30);
 }
 
+TEST_F(UndoSafeguard, WhoWaitsForEverGetsTheAnswer) {
+  WaitingSafeguard* asked = nullptr;
+  WaitingSafeguard handler(std::chrono::milliseconds::max(), [&](const SafeguardQuestion& q) {
+    asked->Answer(q.id, Decision::kAllow);
+  });
+  asked = &handler;
+  options_.safeguard_handler = &handler;
+  options_.safeguards.delete_count = 1;
+  options_.safeguards.timeout = std::chrono::milliseconds::max();
+  StartWith(test::DeepTree);
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_EQ(DeleteFiles(3), 3);
+  EXPECT_OK(log().CloseStep());
+}
+
 }  // namespace
 }  // namespace sandglass::undo

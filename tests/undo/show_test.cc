@@ -1,4 +1,8 @@
 // Dry runs, and what people are shown.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +17,7 @@ namespace {
 using test::Must;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -137,6 +142,62 @@ TEST_F(UndoShow, AFileRenamedAndChangedIsBoth) {
   EXPECT_EQ(Content("small.txt"), "hello world");
 }
 
+// As programs do that open a file, take its name away and give it back.
+TEST_F(UndoShow, AFileThatIsChangedAndGetsItsNameBackIsModified) {
+  StartWith([](const std::string& root) { TreeBuilder(root).File("a", "old"); });
+  InStep([&] { EXPECT_OK(ops().WriteNew("other", "")); });
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Link("a", "b"));
+    Result<Fd> file = ops().OpenFile("a", O_RDWR, WriteVisibility::kUnseen);
+    ASSERT_OK(file);
+    EXPECT_OK(ops().Unlink("a"));
+    EXPECT_OK(ops().LinkOpenFile(file->get(), "a"));
+    EXPECT_OK(ops().Unlink("b"));
+    ASSERT_EQ(::pwrite(file->get(), "fresh", 5, 0), 5);
+  });
+  EXPECT_THAT(ChangeLines(step), ElementsAre("modified a"));
+  EXPECT_THAT(RollBack().steps, ElementsAre(step));
+  EXPECT_EQ(Content("a"), "old");
+}
+
+TEST_F(UndoShow, AFileThatIsChangedUnderANameThatGoesAgainIsModified) {
+  StartWith([](const std::string& root) {
+    TreeBuilder(root).File("a", "old");
+    TreeBuilder(root).File("b", "old");
+  });
+  InStep([&] { EXPECT_OK(ops().WriteNew("other", "")); });
+  const StepId first = InStep([&] {
+    EXPECT_OK(ops().Link("a", "passing"));
+    EXPECT_OK(ops().Overwrite("passing", "fresh"));
+    EXPECT_OK(ops().Unlink("passing"));
+  });
+  const StepId second = InStep([&] {
+    EXPECT_OK(ops().Link("b", "passing"));
+    EXPECT_OK(ops().Chmod("passing", 0600));
+    EXPECT_OK(ops().Unlink("passing"));
+  });
+  EXPECT_THAT(ChangeLines(first), ElementsAre("modified a"));
+  EXPECT_THAT(ChangeLines(second), ElementsAre("modified b"));
+  EXPECT_THAT(RollBack().steps, ElementsAre(second));
+  EXPECT_THAT(RollBack().steps, ElementsAre(first));
+  EXPECT_EQ(Content("a"), "old");
+}
+
+TEST_F(UndoShow, ALargeFileThatGotItsOwnBytesAgainIsModifiedAndAnOpenedOneIsNot) {
+  const std::string bytes = Noise(600 << 10);
+  StartWith([&](const std::string& root) { TreeBuilder(root).File("large", bytes); });
+  const TreeSnapshot before = Snapshot();
+  const StepId wrote = InStep([&] {
+    EXPECT_OK(ops().WriteAt("large", 0, bytes.substr(0, 100), WriteVisibility::kUnseen));
+  });
+  const StepId opened =
+      InStep([&] { EXPECT_OK(ops().OpenFile("large", O_WRONLY, WriteVisibility::kUnseen)); });
+  EXPECT_THAT(ChangeLines(wrote), ElementsAre("modified large"));
+  EXPECT_THAT(ChangeLines(opened), IsEmpty());
+  EXPECT_THAT(RollBack().steps, ElementsAre(opened, wrote));
+  ExpectTree(before);
+}
+
 TEST_F(UndoShow, TheDiffIsUnified) {
   workspace().WriteFile("poem.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
   const StepId step = InStep([&] {
@@ -206,10 +267,82 @@ TEST_F(UndoShow, AReaderChangesNothingInTheStore) {
   EXPECT_TREE_EQ(store, Must(TreeSnapshot::Capture(workspace().store())));
 }
 
+TEST_F(UndoShow, AReaderMakesNoFolderThatIsMissing) {
+  const StepId step = InStep([&] { EXPECT_OK(ops().Unlink("small.txt")); });
+  const std::string anchors = StepFolder(workspace(), step) + "/anchors";
+  ASSERT_OK(test::RemoveTree(anchors));
+  const StepDiff diff = Must(Must(StoreReader::Open(paths())).Diff(step));
+  EXPECT_THAT(diff.missing, ElementsAre(Field(&Conflict::path, "small.txt")));
+  EXPECT_NE(::access(anchors.c_str(), F_OK), 0);
+}
+
 TEST_F(UndoShow, AReaderOfNoStoreSaysSo) {
   EXPECT_CODE(
       StoreReader::Open({.project = workspace().project(), .store = workspace().root() + "/none"}),
       Code::kNotFound);
+}
+
+// A diff shows what the step did, and nobody else's work.
+class UndoDiff : public UndoTest {
+ protected:
+  void SetUp() override {
+    StartWith([&](const std::string&) {
+      workspace().WriteFile("a.txt", "one\n");
+      workspace().WriteFile("b.txt", "bbb\n");
+    });
+    step_ = InStep([&] { EXPECT_OK(ops().Overwrite("a.txt", "two\n")); });
+  }
+  StepDiff Diff() { return Must(log().Diff(step_)); }
+  void ExpectTold(const StepDiff& diff) {
+    EXPECT_THAT(diff.text, HasSubstr("-one\n+two\n"));
+    EXPECT_THAT(diff.missing, IsEmpty());
+  }
+  void ExpectMissing(const StepDiff& diff, ConflictKind kind) {
+    EXPECT_EQ(diff.text, "");
+    ASSERT_THAT(diff.missing, ElementsAre(Field(&Conflict::path, "a.txt")));
+    EXPECT_EQ(diff.missing[0].kind, kind) << diff.missing[0].detail;
+  }
+
+  StepId step_;
+};
+
+TEST_F(UndoDiff, WhatTheOpenStepDoesIsNotTheOlderStepsDoing) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("a.txt", "three\n"));
+  ExpectTold(Diff());
+  EXPECT_OK(ops().Rename("a.txt", "c.txt"));
+  ExpectTold(Diff());
+  EXPECT_OK(ops().Unlink("c.txt"));
+  ExpectTold(Diff());
+  EXPECT_OK(log().CloseStep());
+  ExpectTold(Diff());
+}
+
+TEST_F(UndoDiff, APersonsEditIsNotShownAsTheSteps) {
+  workspace().WriteFile("a.txt", "a person's secret\n");
+  ExpectMissing(Diff(), ConflictKind::kEdited);
+}
+
+TEST_F(UndoDiff, APersonsEditThatALaterStepFoundIsNotShownAsTheOlderSteps) {
+  workspace().WriteFile("a.txt", "a person's secret\n");
+  InStep([&] { EXPECT_OK(ops().Overwrite("a.txt", "three\n")); });
+  ExpectMissing(Diff(), ConflictKind::kEdited);
+}
+
+TEST_F(UndoDiff, AFileThatAPersonTookAwayOrPutThereIsNotTheSteps) {
+  ASSERT_EQ(::rename(workspace().Path("b.txt").c_str(), workspace().Path("a.txt").c_str()), 0);
+  ExpectMissing(Diff(), ConflictKind::kEdited);
+  ASSERT_EQ(::unlink(workspace().Path("a.txt").c_str()), 0);
+  ExpectMissing(Diff(), ConflictKind::kEdited);
+}
+
+TEST_F(UndoDiff, WhatSomeoneMadeUnderADeletedNameIsNotTheSteps) {
+  step_ = InStep([&] { EXPECT_OK(ops().Unlink("a.txt")); });
+  workspace().WriteFile("a.txt", "a person's secret\n");
+  const StepDiff diff = Diff();
+  EXPECT_THAT(diff.text, HasSubstr("-two\n"));
+  EXPECT_THAT(diff.text, Not(HasSubstr("secret")));
+  EXPECT_THAT(diff.missing, IsEmpty());
 }
 
 }  // namespace

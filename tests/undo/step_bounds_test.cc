@@ -127,6 +127,145 @@ TEST_F(UndoStepBounds, UI_18_TheLimitHoldsAfterReopening) {
   EXPECT_FALSE(::access(StepFolder(workspace(), StepId{1}).c_str(), F_OK) == 0);
 }
 
+// --- What is on record counts, too.
+
+class UndoJournalBounds : public UndoStepBounds {
+ protected:
+  // Files that come and go, and leave nothing but records.
+  Status ComeAndGo(int times) {
+    for (int i = 0; i < times; ++i) {
+      if (Status made = ops().Create("tmp"); !made.ok()) return made;
+      if (Status gone = ops().Unlink("tmp"); !gone.ok()) return gone;
+    }
+    return Ok();
+  }
+};
+
+TEST_F(UndoJournalBounds, AStepWithMoreRecordsThanAllStepsMayKeepGoesNoFurther) {
+  options_.limits.max_copied_bytes = 1 << 20;
+  options_.on_oversize = OversizePolicy::kRefuse;
+  StartWith(test::SmallTree);
+  const TreeSnapshot before = Snapshot();
+  InStep([&] {
+    EXPECT_OK(ops().Overwrite("small.txt", "changed"));
+    EXPECT_CODE(ComeAndGo(20'000), Code::kLimit);
+    EXPECT_CODE(ops().Chmod("medium.txt", 0600), Code::kLimit);
+  });
+  EXPECT_LT(DiskUsage(workspace().store()), 2u << 20);
+  RollBack();
+  if (workspace().Exists("tmp")) ADD_FAILURE() << "the last one was on record";
+  ExpectTree(before);
+}
+
+TEST_F(UndoJournalBounds, UnderPolicyUnprotectedAStepGoesOnAndIsRecorded) {
+  options_.limits.max_copied_bytes = 1 << 20;
+  options_.on_oversize = OversizePolicy::kUnprotected;
+  StartWith(test::SmallTree);
+  InStep([&] { EXPECT_OK(ComeAndGo(8'000)); });
+  EXPECT_EQ(Steps().back().protection, Protection::kFull);
+}
+
+TEST_F(UndoJournalBounds, TheOldestStepsAreEvictedUntilTheRecordsFit) {
+  options_.limits.max_copied_bytes = 400 << 10;
+  StartWith(test::SmallTree);
+  for (int i = 0; i < 6; ++i) {
+    InStep([&] {
+      EXPECT_OK(ops().Overwrite("small.txt", fmt::format("{}", i)));
+      EXPECT_OK(ComeAndGo(500));
+    });
+  }
+  EXPECT_LT(Steps().size(), 5u);
+  EXPECT_GT(Steps().size(), 1u);
+  EXPECT_LT(DiskUsage(workspace().store()), 1u << 20);
+}
+
+// --- Steps without changes.
+
+class UndoEmptySteps : public UndoTest {
+ protected:
+  void SetUp() override {
+    options_.limits.max_steps = 5;
+    StartWith(test::SmallTree);
+  }
+  // As a session records a command.
+  StepId Look() {
+    const auto id = log().AnnounceStep({.label = "ls"}, IfUnchanged::kRecorded);
+    EXPECT_OK(id);
+    EXPECT_OK(log().CloseStep());
+    return id.ok() ? *id : StepId{0};
+  }
+  StepId Change(const std::string& content) {
+    return InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", content)); });
+  }
+  std::vector<int64_t> Ids() {
+    std::vector<int64_t> ids;
+    for (const StepInfo& step : Steps()) ids.push_back(step.id.value);
+    return ids;
+  }
+};
+
+TEST_F(UndoEmptySteps, CommandsThatOnlyLookPushOutNoChange) {
+  const TreeSnapshot before = Snapshot();
+  Change("1");
+  for (int i = 0; i < 20; ++i) Look();
+  EXPECT_OK(log().Rollback(1));
+  ExpectTree(before);
+}
+
+TEST_F(UndoEmptySteps, TheOldestOfThemGoWhereverTheyStand) {
+  Look();                              // 1
+  Change("1");                         // 2
+  Look();                              // 3
+  Look();                              // 4
+  Change("2");                         // 5
+  for (int i = 0; i < 4; ++i) Look();  // 6 to 9
+  EXPECT_THAT(Ids(), ElementsAre(2, 4, 5, 6, 7, 8, 9));
+  OpenLog();
+  EXPECT_THAT(Ids(), ElementsAre(2, 4, 5, 6, 7, 8, 9));
+  EXPECT_EQ(Look(), StepId{10}) << "no number is given twice";
+  EXPECT_THAT(Ids(), ElementsAre(2, 5, 6, 7, 8, 9, 10));
+  RollBack(2);
+  RedoSteps(2);
+  EXPECT_EQ(Content("small.txt"), "2");
+}
+
+TEST_F(UndoEmptySteps, ChangesAreEvictedByChanges) {
+  for (int i = 0; i < 7; ++i) {
+    Change(fmt::format("content {}", i));
+    Look();
+  }
+  EXPECT_THAT(Ids(), ElementsAre(5, 6, 7, 8, 9, 10, 11, 12, 13, 14));
+  RollBack(5);
+  EXPECT_EQ(Content("small.txt"), "content 1");
+}
+
+TEST_F(UndoEmptySteps, WhatWasEditedBehindOneStaysABarrierForTheStepBefore) {
+  const StepId change = Change("1");
+  Look();
+  workspace().WriteFile("small.txt", "by a person");
+  const std::vector<std::string> told = {"small.txt"};
+  EXPECT_OK(log().NoteExternalModification(told));
+  for (int i = 0; i < 6; ++i) Look();
+  ASSERT_THAT(Barriers(), SizeIs(1));
+  EXPECT_EQ(Barriers()[0].after, change);
+}
+
+// They leave the times of a folder as they were only if they are taken back, so older steps need them.
+TEST_F(UndoEmptySteps, AStepThatLeftEverythingAsItWasIsNoneOfThem) {
+  const TreeSnapshot before = Snapshot();
+  Change("1");
+  for (int i = 0; i < 5; ++i) {
+    InStep([&] {
+      EXPECT_OK(ops().WriteNew("src/lock", ""));
+      EXPECT_OK(ops().Unlink("src/lock"));
+    });
+  }
+  for (int i = 0; i < 9; ++i) Look();
+  EXPECT_THAT(Steps(), SizeIs(11));
+  RollBack(1);
+  ExpectTree(before);
+}
+
 TEST_F(UndoStepBounds, UI_19_TheOldestStepsAreEvictedUntilTheCopiedBytesFit) {
   constexpr uint64_t kBudget = 100 * 1024;
   options_.limits.max_copied_bytes = kBudget;

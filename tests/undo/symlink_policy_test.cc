@@ -122,6 +122,19 @@ TEST_F(UndoSymlinks, SY_05_ReadOnlyRecordsADeletedSymlinkButDoesNotMakeItAgain) 
       << "what was left out is said";
 }
 
+TEST_F(UndoSymlinks, SY_05_ReadOnlyDoesNotMakeADeletedSymlinkAgainByARestoreEither) {
+  StartUnder(SymlinkPolicy::kReadOnly);
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().Unlink("to_file"));
+    EXPECT_OK(ops().Unlink("plain.txt"));
+  });
+  const std::vector<std::string> paths = {"to_file", "plain.txt"};
+  const RewindReport report = Must(log().Restore(step, paths));
+  EXPECT_FALSE(workspace().Exists("to_file"));
+  EXPECT_EQ(Content("plain.txt"), "plain");
+  EXPECT_THAT(report.warnings, Contains(::testing::HasSubstr("to_file")));
+}
+
 TEST_F(UndoSymlinks, SY_06_ReadOnlyDoesNotPutAReplacedSymlinkBack) {
   StartUnder(SymlinkPolicy::kReadOnly);
   InStep([&] {

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "base/io.h"
 #include "tests/undo/forked.h"
@@ -19,7 +21,22 @@ bool& FoldersRefuseTimes() {
   return refuse;
 }
 
+// Happens once, when the identity of an object is asked for through a descriptor of it.
+std::function<void()>& WhileAnObjectIsIdentified() {
+  static std::function<void()> event;
+  return event;
+}
+
 }  // namespace
+
+extern "C" int name_to_handle_at(int dir, const char* name, file_handle* handle, int* mount_id,
+                                 int flags) noexcept {
+  struct stat info{};
+  if (WhileAnObjectIsIdentified() && ::fstatat(dir, name, &info, flags) == 0 &&
+      S_ISREG(info.st_mode))
+    std::exchange(WhileAnObjectIsIdentified(), nullptr)();
+  return static_cast<int>(::syscall(SYS_name_to_handle_at, dir, name, handle, mount_id, flags));
+}
 
 extern "C" int utimensat(int dir, const char* path, const timespec times[2], int flags) noexcept {
   struct stat info{};
@@ -311,6 +328,141 @@ TEST_F(UndoTicket, WhatMayHaveANameInAFolderThatCannotBeSearchedIsRefused) {
         CloseLog();
       },
       Who::kOrdinaryUser);
+}
+
+// Another thread's write that ends between the look-up of a name and the moment when its object is held.
+TEST_F(UndoTicket, WhatLosesItsNameIsKeptAsItIsOnceItIsHeld) {
+  StartWith([&](const std::string&) {
+    for (const char* path : {"removed", "replaced"}) workspace().WriteFile(path, Noise(300'000));
+    workspace().WriteFile("other", "x");
+  });
+  const TreeSnapshot before = Snapshot();
+  for (const char* path : {"removed", "replaced"}) {
+    // Open for writing meanwhile, so that its content is kept beside the inode.
+    const Fd writer(::open(workspace().Path(path).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    InStep([&] {
+      EXPECT_OK(ops().WriteAt(path, 0, "a range", WriteVisibility::kAnnounced));
+      WhileAnObjectIsIdentified() = [&] {
+        const ObjectRef object{writer.get(), path};
+        auto ticket = log().interceptor().BeginContent(object, ContentChange::Range(300'000, 5000));
+        ASSERT_OK(ticket);
+        EXPECT_OK(WriteFully(writer.get(), AsBytes(Noise(5000))));
+        EXPECT_OK(ticket->Commit(Outcome::Done()));
+      };
+      EXPECT_OK(path == std::string("removed") ? ops().Unlink(path) : ops().Rename("other", path));
+      EXPECT_FALSE(WhileAnObjectIsIdentified());
+    });
+  }
+  RollBack(2);
+  ExpectTree(before);
+}
+
+// A bridge has a folder open that is removed before it says what it will do there, and maybe made again.
+class UndoDeadFolder : public UndoTest {
+ protected:
+  void SetUp() override {
+    StartWith(test::SmallTree);
+    before_ = Snapshot();
+  }
+  Fd OpenFolder() const {
+    return Fd(::open(workspace().Path("made").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+  void ExpectRefused(const Fd& dead) {
+    const NameRef at{{dead.get(), "made"}, "x"}, small{{ops().root_fd(), ""}, "small.txt"};
+    Interceptor& interceptor = log().interceptor();
+    EXPECT_CODE(interceptor.BeginCreate(at, NodeType::kFile), Code::kNotFound);
+    EXPECT_CODE(interceptor.BeginRemove(at), Code::kNotFound);
+    EXPECT_CODE(interceptor.BeginRename(small, at, RenameMode::kReplace), Code::kNotFound);
+    const Fd file(::openat(ops().root_fd(), "small.txt", O_PATH | O_CLOEXEC));
+    EXPECT_CODE(interceptor.BeginLink({file.get(), "small.txt"}, at), Code::kNotFound);
+  }
+  // A step that does something else as well.
+  void TryInAStep(const Fd& dead) {
+    const StepId step = InStep([&] {
+      EXPECT_OK(ops().TruncateTo("medium.txt", 1));
+      ExpectRefused(dead);
+    });
+    EXPECT_THAT(ChangeLines(step), ElementsAre("modified medium.txt"));
+    EXPECT_THAT(Barriers(), IsEmpty());
+  }
+
+  TreeSnapshot before_;
+};
+
+TEST_F(UndoDeadFolder, OneThatARollbackTookAwayIsRefused) {
+  InStep([&] { EXPECT_OK(ops().Mkdir("made")); });
+  const Fd dead = OpenFolder();
+  RollBack();
+  TryInAStep(dead);
+  RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoDeadFolder, OneThatARollbackTookAwayIsNotTakenForItsSuccessor) {
+  InStep([&] { EXPECT_OK(ops().Mkdir("made")); });
+  const Fd dead = OpenFolder();
+  RollBack();
+  InStep([&] { EXPECT_OK(ops().Mkdir("made")); });
+  TryInAStep(dead);
+  RollBack(2);
+  ExpectTree(before_);
+}
+
+TEST_F(UndoDeadFolder, OneThatTheStepBeforeRemovedIsRefused) {
+  InStep([&] { EXPECT_OK(ops().Mkdir("made")); });
+  const Fd dead = OpenFolder();
+  InStep([&] { EXPECT_OK(ops().Rmdir("made")); });
+  TryInAStep(dead);
+  RollBack(3);
+  ExpectTree(before_);
+}
+
+TEST_F(UndoDeadFolder, OneThatTheStepBeforeRemovedIsNotTakenForItsSuccessor) {
+  InStep([&] { EXPECT_OK(ops().Mkdir("made")); });
+  const Fd dead = OpenFolder();
+  InStep([&] {
+    EXPECT_OK(ops().Rmdir("made"));
+    EXPECT_OK(ops().Mkdir("made"));
+  });
+  TryInAStep(dead);
+  RollBack(3);
+  ExpectTree(before_);
+}
+
+TEST_F(UndoDeadFolder, OneThatTheStepItselfRemovedIsRefused) {
+  InStep([&] {
+    EXPECT_OK(ops().WriteNew("lasting", "a change"));
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_OK(ops().Mkdir("made"));
+      const Fd dead = OpenFolder();
+      EXPECT_OK(ops().WriteNew("made/x", "seen alive"));
+      EXPECT_OK(ops().Unlink("made/x"));
+      EXPECT_OK(ops().Rmdir("made"));
+      ExpectRefused(dead);
+      EXPECT_OK(ops().Mkdir("made"));
+      ExpectRefused(dead);
+      EXPECT_OK(ops().WriteNew("made/y", "in its successor"));
+      const Fd replaced = OpenFolder();
+      EXPECT_OK(ops().Unlink("made/y"));
+      EXPECT_OK(ops().Mkdir("other"));
+      EXPECT_OK(ops().Rename("other", "made"));
+      ExpectRefused(replaced);
+      EXPECT_OK(ops().Rmdir("made"));
+    }
+  });
+  RollBack();
+  ExpectTree(before_);
+}
+
+TEST_F(UndoDeadFolder, OneThatAPersonMovedAwayIsRefused) {
+  const std::string outside = workspace().root() + "/outside";
+  workspace().MakeDir("made");
+  const Fd moved = OpenFolder();
+  ASSERT_EQ(::rename(workspace().Path("made").c_str(), outside.c_str()), 0);
+  before_ = Snapshot();
+  TryInAStep(moved);
+  RollBack();
+  ExpectTree(before_);
 }
 
 }  // namespace
