@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -117,6 +118,46 @@ TEST_F(SupervisedWorld, AWriterThatOutlivesTheStepIsKnown) {
   EXPECT_EQ(space_.ReadFile("log"), "1\n2\n");
   Must(log_->Rollback(1));
   EXPECT_EQ(space_.ReadFile("log"), "1\n");
+}
+
+// A writer that nobody remembers would look like a person who edits.
+TEST_F(SupervisedWorld, FilesBeyondTheDescriptorsOfTheBridgeAreRefusedAndNotForgotten) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 400, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  Open();
+  Must(log_->OpenStep({.label = "many"}));
+  const CommandResult result =
+      Run("ulimit -n 390; python3 -c 'import errno\n"
+          "held = []\n"
+          "try:\n"
+          "  for i in range(300): held.append(open(f\"n{i}\", \"w\"))\n"
+          "except OSError as e: print(len(held), e.errno == errno.ENFILE)\n"
+          "del held\n"
+          "for i in range(300): open(f\"m{i}\", \"w\").close()\n"
+          "print(\"done\")'");
+  EXPECT_EQ(result.output, "200 True\ndone\n");
+  Must(log_->CloseStep());
+  EXPECT_TRUE(space_.Exists("m299"));
+  EXPECT_FALSE(space_.Exists("n200"));
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// The hand-over of a descriptor moves a task for a moment.
+TEST_F(SupervisedWorld, ATaskMayRunWhereItMightBefore) {
+  Open();
+  Must(log_->OpenStep({.label = "affinity"}));
+  const CommandResult result =
+      Run("python3 -c 'import os\n"
+          "before = os.sched_getaffinity(0)\n"
+          "for i in range(50): open(\"n\", \"w\").close()\n"
+          "print(os.sched_getaffinity(0) == before)\n"
+          "os.sched_setaffinity(0, {min(before)})\n"
+          "for i in range(50): open(\"n\", \"w\").close()\n"
+          "print(os.sched_getaffinity(0) == {min(before)})'");
+  EXPECT_EQ(result.output, "True\nTrue\n");
+  Must(log_->CloseStep());
 }
 
 TEST_F(SupervisedWorld, TheProjectBoundElsewhereIsTheProject) {

@@ -34,8 +34,6 @@ Follow FollowUnless(int flags);
 bool Writes(int flags);
 // Flags that this kind of call does not know are wrong before anything is looked up.
 bool HasOthers(int flags, int known);
-// F_GETFL of a descriptor of the caller.
-Result<int> DescriptorFlags(Call& call, int fd);
 // 0, or why the caller may not use the object that way (R_OK, W_OK, X_OK).
 int AccessForbidden(Call& call, int object, int access);
 

@@ -24,9 +24,10 @@ class Listener {
   void Continue(uint64_t id) const;
   void Return(uint64_t id, int64_t value) const;
   void Fail(uint64_t id, int sys_errno) const;
-  // Gives the task a copy of `fd`, closes ours and only then answers with the number: otherwise the task could run while
-  // we still hold the file, and would see ETXTBSY or a lock that nobody has. False: it did not get one.
-  bool HandOver(uint64_t id, Fd fd, uint32_t fd_flags) const;
+  // Gives the task a copy of `fd` and closes ours; returns the number that it has there, which is still to be answered. Not in one
+  // with the answer: the task could run while we still hold the file, and would see ETXTBSY or a lock that nobody has. Takes as
+  // long as the task itself needs to take it.
+  Result<int> Give(const seccomp_notif& call, Fd fd, uint32_t fd_flags) const;
 
  private:
   void Send(seccomp_notif_resp& answer) const;

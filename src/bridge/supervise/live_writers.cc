@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -18,7 +19,28 @@ bool MayHaveWriter(int object) {
   return false;
 }
 
+// What else needs descriptors: folders and tasks that are remembered, calls under way.
+constexpr size_t kForOthers = 4096;
+
 }  // namespace
+
+size_t LiveWriters::MostRemembered() {
+  rlimit limit{};
+  CHECK(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  return limit.rlim_cur - std::min<size_t>(limit.rlim_cur / 2, kForOthers);
+}
+
+// Looking at one costs as much as handing it out, and most commands end before that many.
+size_t LiveWriters::PruneAfter(size_t survivors) const {
+  constexpr size_t kFirst = 8192;
+  return std::min(most_, std::max(kFirst, 2 * survivors));
+}
+
+bool LiveWriters::HasRoom() {
+  MutexLock lock(mutex_);
+  if (writers_.size() >= prune_at_) Prune();
+  return writers_.size() < most_;
+}
 
 void LiveWriters::Add(const Project& project, int fd) {
   struct stat st;
@@ -26,15 +48,17 @@ void LiveWriters::Add(const Project& project, int fd) {
   MutexLock lock(mutex_);
   const auto key = std::pair<uint64_t, uint64_t>(st.st_dev, st.st_ino);
   if (writers_.contains(key)) return;
-  if (writers_.size() >= prune_at_) Prune();
   Fd object(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_PATH | O_CLOEXEC));
-  if (object.valid()) writers_.emplace(key, Writer{&project, std::move(object)});
+  CHECK(
+      object
+          .valid());  // a writer that nobody knows of would be taken for a person; HasRoom() has kept a descriptor free
+  writers_.emplace(key, Writer{&project, std::move(object)});
 }
 
 void LiveWriters::Prune() {
   std::erase_if(writers_,
                 [](const auto& entry) { return !MayHaveWriter(entry.second.object.get()); });
-  prune_at_ = std::max<size_t>(2048, 2 * writers_.size());
+  prune_at_ = PruneAfter(writers_.size());
 }
 
 std::vector<undo::ObjectRef> LiveWriters::Survivors(const Project& project) {

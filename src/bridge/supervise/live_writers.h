@@ -20,6 +20,9 @@ struct Project;
 
 class LiveWriters {
  public:
+  // To be asked before a file is opened for writing, because afterwards it is too late to refuse. False: so many are open that no
+  // descriptor is left to remember another one by.
+  bool HasRoom() EXCLUDES(mutex_);
   // `fd` is about to be handed out and allows writing.
   void Add(const Project& project, int fd) EXCLUDES(mutex_);
   // Objects of the project that may still be written to; the descriptors live until the next call of any method.
@@ -33,12 +36,15 @@ class LiveWriters {
     const Project* project;
     Fd object;  // O_PATH: must not itself count as an open file
   };
+  static size_t MostRemembered();
+  size_t PruneAfter(size_t survivors) const;
   void Prune() REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::map<std::pair<uint64_t, uint64_t>, Writer> writers_
       GUARDED_BY(mutex_);  // by device and inode
-  size_t prune_at_ GUARDED_BY(mutex_) = 2048;
+  const size_t most_ = MostRemembered();
+  size_t prune_at_ GUARDED_BY(mutex_) = PruneAfter(0);
 };
 
 }  // namespace sandglass::bridge

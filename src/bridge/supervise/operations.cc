@@ -51,7 +51,8 @@ Answer Complete(Call& call, Result<Ticket> ticket,
 Result<Location> LocateArg(Call& call, const PathArg& arg) {
   TRY_ASSIGN(std::string path, call.task.ReadText(call.Arg(arg.path)));
   const int dirfd = arg.dirfd < 0 ? AT_FDCWD : call.IntArg(arg.dirfd);
-  TRY_ASSIGN(Location at, call.shared.resolver.FindName(call.caller(), dirfd, path));
+  TRY_ASSIGN(Location at,
+             call.shared.resolver.FindName(call.caller(), dirfd, path, &call.last_dir));
   if (at.ours() && at.name.size() > NAME_MAX) return Error::FromErrno(ENAMETOOLONG, "name");
   return at;
 }
@@ -71,7 +72,7 @@ Result<Object> TargetOf(Call& call, Follow follow, int flags) {
     if (dirfd != AT_FDCWD) return resolver.FindFd(call.caller(), dirfd);
     path = ".";
   }
-  return resolver.FindObject(call.caller(), dirfd, path, follow);
+  return resolver.FindObject(call.caller(), dirfd, path, follow, nullptr, &call.last_dir);
 }
 
 Follow FollowUnless(int flags) {
@@ -79,13 +80,6 @@ Follow FollowUnless(int flags) {
 }
 
 bool HasOthers(int flags, int known) { return (flags & ~known) != 0; }
-
-Result<int> DescriptorFlags(Call& call, int fd) {
-  TRY_ASSIGN(const Fd own, call.task.CopyFd(fd));
-  const int flags = ::fcntl(own.get(), F_GETFL);
-  if (flags < 0) return Error::FromErrno(errno, "descriptor");
-  return flags;
-}
 
 bool Writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
@@ -133,6 +127,7 @@ Answer StatFs(Call& call) {
 // Bookkeeping.
 
 Answer NoteUmask(Call& call) {
+  if (!call.listener.IsWaiting(call.id)) return Answer::Gone();
   call.shared.tasks.NoteUmask(call.task, static_cast<mode_t>(call.Value(0)));
   return Answer::Continue();
 }

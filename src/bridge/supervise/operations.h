@@ -105,6 +105,7 @@ struct Call {
   Task& task;
   TaskStatus status;
   const WorldView& view;
+  Resolver::LastDir last_dir;
 
   uint64_t Arg(int index) const { return index < 0 ? 0 : args[static_cast<size_t>(index)]; }
   int IntArg(int index) const { return static_cast<int>(Arg(index)); }

@@ -35,10 +35,9 @@ int TruncateObject(int object, off_t size) {
 }
 
 Answer TruncateByFd(Call& call, off_t size) {
-  ANSWER_ASSIGN(const int opened, DescriptorFlags(call, call.IntArg(call.rule.fd)));
-  if ((opened & O_PATH) != 0) return Answer::Fail(EBADF);
-  if (!Writes(opened)) return Answer::Fail(EINVAL);
   ANSWER_ASSIGN(const Object object, TargetOf(call, Follow::kYes, 0));
+  if (object.path_only()) return Answer::Fail(EBADF);
+  if (!Writes(object.opened)) return Answer::Fail(EINVAL);
   const int file = object.fd.get();
   if (ExceedsLimit(call, file, static_cast<uint64_t>(size))) return Answer::Fail(EFBIG);
   const auto truncate = [&] { return ::ftruncate(file, size); };
@@ -90,10 +89,9 @@ Answer TruncateFile(Call& call) {
 Answer Allocate(Call& call) {
   const int mode = static_cast<int>(call.Value(0));
   const auto offset = static_cast<off_t>(call.Value(1)), length = static_cast<off_t>(call.Value(2));
-  ANSWER_ASSIGN(const int opened, DescriptorFlags(call, call.IntArg(call.rule.fd)));
-  if (offset < 0 || length <= 0) return Answer::Fail((opened & O_PATH) != 0 ? EBADF : EINVAL);
-  if ((opened & O_PATH) != 0 || !Writes(opened)) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const Object object, TargetOf(call, Follow::kYes, 0));
+  if (offset < 0 || length <= 0) return Answer::Fail(object.path_only() ? EBADF : EINVAL);
+  if (object.path_only() || !Writes(object.opened)) return Answer::Fail(EBADF);
   if (S_ISFIFO(object.mode)) return Answer::Fail(ESPIPE);
   const auto allocate = [&] { return ::fallocate(object.fd.get(), mode, offset, length); };
   if ((mode & FALLOC_FL_KEEP_SIZE) == 0 &&
@@ -115,14 +113,13 @@ Answer CloneRange(Call& call) {
   ANSWER_ASSIGN(file_clone_range request, CloneRequest(call));
   ANSWER_ASSIGN(const Fd source, call.task.CopyFd(static_cast<int>(request.src_fd)));
   request.src_fd = source.get();
-  ANSWER_ASSIGN(const int opened, DescriptorFlags(call, call.IntArg(call.rule.fd)));
-  if ((opened & O_PATH) != 0) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const Object object, TargetOf(call, Follow::kYes, 0));
+  if (object.path_only()) return Answer::Fail(EBADF);
   const auto clone = [&] { return ::ioctl(object.fd.get(), FICLONERANGE, &request); };
   if (object.project == nullptr) return Plainly(call, clone);
   if (S_ISDIR(object.mode)) return Answer::Fail(EISDIR);
   if (!S_ISREG(object.mode)) return Answer::Fail(EINVAL);
-  if (!Writes(opened)) return Answer::Fail(EBADF);
+  if (!Writes(object.opened)) return Answer::Fail(EBADF);
   return Complete(call,
                   object.project->interceptor->BeginContent(object.ref(), ContentChange::Whole()),
                   [&](const Ticket&) { return clone(); });

@@ -31,20 +31,20 @@ using BeginObject = Result<Ticket> (Interceptor::*)(const undo::ObjectRef&);
 // Never continued, wherever the object lies: a path or a number could mean another file by then, also one that we handed out and
 // that lies on our writable mount. What is in no project is changed in the caller's own view, where the mounts decide.
 Answer Change(Call& call, const Object& object, BeginObject begin,
-              const std::function<int(int fd)>& change) {
+              const std::function<int(int fd)>& change, ActAs::For purpose = ActAs::For::kChange) {
   if (object.failure != 0) return Answer::Fail(object.failure);
   if (object.project == nullptr) return Plainly(call, [&] { return change(object.fd.get()); });
-  return Complete(call, (object.project->interceptor->*begin)(object.ref()),
-                  [&](const Ticket& ticket) {
-                    return change(ticket.replaced() ? ticket.fresh_fd() : object.fd.get());
-                  });
+  return Complete(
+      call, (object.project->interceptor->*begin)(object.ref()),
+      [&](const Ticket& ticket) {
+        return change(ticket.replaced() ? ticket.fresh_fd() : object.fd.get());
+      },
+      purpose);
 }
 
-// A descriptor opened with O_PATH changes nothing, though what stands for it here could.
-bool IsPathOnly(Call& call) {
-  if (call.rule.fd < 0) return false;
-  const Result<int> flags = DescriptorFlags(call, call.IntArg(call.rule.fd));
-  return flags.ok() && (*flags & O_PATH) != 0;
+// fchmod() and its like, unlike fchmodat() and its like with an empty path, take no descriptor that is only a path.
+bool IsWrongDescriptor(const Call& call, const Object& object) {
+  return call.rule.fd >= 0 && object.path_only();
 }
 
 }  // namespace
@@ -52,26 +52,30 @@ bool IsPathOnly(Call& call) {
 Answer Chmod(Call& call) {
   const int flags = call.Flags();
   if (HasOthers(flags, kAtFlags)) return Answer::Fail(EINVAL);
-  if (IsPathOnly(call)) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const Object object, TargetOf(call, FollowUnless(flags), flags));
+  if (IsWrongDescriptor(call, object)) return Answer::Fail(EBADF);
   const auto mode = static_cast<mode_t>(call.Value(0));
   if (S_ISLNK(object.mode) && object.project != nullptr) return Answer::Fail(EOPNOTSUPP);
-  return Change(call, object, &Interceptor::BeginMetadata, [&](int fd) {
-    const long done = ::syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH);
-    if (done == 0 || errno != ENOSYS) return static_cast<int>(done);
-    return ::chmod(MagicPath(fd).c_str(), mode);
-  });
+  return Change(
+      call, object, &Interceptor::BeginMetadata,
+      [&](int fd) {
+        const long done = ::syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH);
+        if (done == 0 || errno != ENOSYS) return static_cast<int>(done);
+        return ::chmod(MagicPath(fd).c_str(), mode);
+      },
+      ActAs::For::kAttributes);
 }
 
 Answer Chown(Call& call) {
   const int flags = call.Flags();
   if (HasOthers(flags, kAtFlags)) return Answer::Fail(EINVAL);
-  if (IsPathOnly(call)) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const Object object, TargetOf(call, FollowUnless(flags), flags));
+  if (IsWrongDescriptor(call, object)) return Answer::Fail(EBADF);
   const auto uid = static_cast<uid_t>(call.Value(0));
   const auto gid = static_cast<gid_t>(call.Value(1));
-  return Change(call, object, &Interceptor::BeginMetadata,
-                [&](int fd) { return ::fchownat(fd, "", uid, gid, AT_EMPTY_PATH); });
+  return Change(
+      call, object, &Interceptor::BeginMetadata,
+      [&](int fd) { return ::fchownat(fd, "", uid, gid, AT_EMPTY_PATH); }, ActAs::For::kAttributes);
 }
 
 Answer SetTimes(Call& call) {
@@ -84,30 +88,27 @@ Answer SetTimes(Call& call) {
     ANSWER_ASSIGN(times, DecodeTimes(raw, layout));
   }
   const bool by_fd = call.rule.at.dirfd >= 0 && call.Arg(call.rule.at.path) == 0;
-  if (by_fd) {
-    ANSWER_ASSIGN(const int opened, DescriptorFlags(call, call.IntArg(call.rule.at.dirfd)));
-    if ((opened & O_PATH) != 0) return Answer::Fail(EBADF);
-  }
   Result<Object> target =
       by_fd ? call.shared.resolver.FindFd(call.caller(), call.IntArg(call.rule.at.dirfd))
             : TargetOf(call, FollowUnless(flags), flags);
   ANSWER_ASSIGN(const Object object, std::move(target));
+  if (by_fd && object.path_only()) return Answer::Fail(EBADF);
   const auto change = [&](int fd) {
     return static_cast<int>(
         ::syscall(SYS_utimensat, fd, "", times ? times->data() : nullptr, AT_EMPTY_PATH));
   };
-  return Change(call, object, &Interceptor::BeginMetadata, change);
+  return Change(call, object, &Interceptor::BeginMetadata, change, ActAs::For::kAttributes);
 }
 
 // Through /proc, because an O_PATH descriptor takes no attributes; a symlink's own are never set by users.
 Answer SetXattr(Call& call) {
-  if (IsPathOnly(call)) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const std::string name, call.task.ReadText(call.Value(0)));
   const uint64_t size = call.Value(2);
   if (size > kMaxXattrValue) return Answer::Fail(E2BIG);
   ANSWER_ASSIGN(const Bytes value, call.task.ReadBytes(call.Value(1), size));
   ANSWER_ASSIGN(const Object object, TargetOf(call, FollowUnless(call.Flags()), 0));
   const int flags = static_cast<int>(call.Value(3));
+  if (IsWrongDescriptor(call, object)) return Answer::Fail(EBADF);
   if (S_ISLNK(object.mode) && object.project != nullptr) return Answer::Fail(EPERM);
   return Change(call, object, &Interceptor::BeginXattr, [&](int fd) {
     return ::setxattr(MagicPath(fd).c_str(), name.c_str(), value.data(), value.size(), flags);
@@ -115,9 +116,9 @@ Answer SetXattr(Call& call) {
 }
 
 Answer RemoveXattr(Call& call) {
-  if (IsPathOnly(call)) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(const std::string name, call.task.ReadText(call.Value(0)));
   ANSWER_ASSIGN(const Object object, TargetOf(call, FollowUnless(call.Flags()), 0));
+  if (IsWrongDescriptor(call, object)) return Answer::Fail(EBADF);
   if (S_ISLNK(object.mode) && object.project != nullptr) return Answer::Fail(EPERM);
   return Change(call, object, &Interceptor::BeginXattr,
                 [&](int fd) { return ::removexattr(MagicPath(fd).c_str(), name.c_str()); });
@@ -127,10 +128,10 @@ Answer SetInodeFlags(Call& call) {
   const auto command = static_cast<uint32_t>(call.Value(0));
   const size_t size =
       command == static_cast<uint32_t>(FS_IOC_SETFLAGS) ? sizeof(int) : sizeof(fsxattr);
-  if (IsPathOnly(call)) return Answer::Fail(EBADF);
   ANSWER_ASSIGN(Bytes argument, call.task.ReadBytes(call.Value(1), size));
   argument.resize(64);
   ANSWER_ASSIGN(const Object object, TargetOf(call, Follow::kYes, 0));
+  if (IsWrongDescriptor(call, object)) return Answer::Fail(EBADF);
   // The caller's own descriptor: opening what is behind it, a device perhaps, could do more than was asked for.
   if (object.project == nullptr)
     return Plainly(call, [&] { return ::ioctl(object.fd.get(), command, argument.data()); });

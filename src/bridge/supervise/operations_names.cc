@@ -175,12 +175,16 @@ Answer MakeLink(Call& call) {
     return object.fd.valid() || object.project != nullptr ? Answer::Fail(EXDEV)
                                                           : Answer::Continue();
   }
-  struct stat st;
-  if (::fstatat(to.dir->fd.get(), to.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0)
-    return FailKnown(call, to, EEXIST);
-  if (S_ISDIR(object.mode)) return Answer::Fail(EPERM);
+  if (S_ISDIR(object.mode)) {
+    struct stat st;
+    if (::fstatat(to.dir->fd.get(), to.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0)
+      return FailKnown(call, to, EEXIST);
+    return Answer::Fail(EPERM);
+  }
+  Result<Ticket> ticket = object.project->interceptor->BeginLink(object.ref(), to.ref());
+  if (!ticket.ok() && ticket.error().code() == Code::kExists) return FailKnown(call, to, EEXIST);
   return Complete(
-      call, object.project->interceptor->BeginLink(object.ref(), to.ref()),
+      call, std::move(ticket),
       [&](const Ticket&) {
         return ::linkat(AT_FDCWD, MagicPath(object.fd.get()).c_str(), to.dir->fd.get(),
                         to.raw_name().c_str(), AT_SYMLINK_FOLLOW);

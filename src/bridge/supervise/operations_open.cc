@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <optional>
 
 #include "base/rel_path.h"
 #include "bridge/supervise/decode.h"
@@ -137,6 +139,19 @@ Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
   return HandOver(std::move(file), request.flags);
 }
 
+// Whoever wants a new file or none needs no look at the name: recording looks, and says EEXIST. Then, and where the name is no
+// plain one, the ordinary way finds out what is to be answered (nullopt).
+std::optional<Answer> OpenExclusive(Call& call, int dirfd, const std::string& path,
+                                    OpenRequest request) {
+  const Result<Location> at = call.shared.resolver.FindName(call.caller(), dirfd, path);
+  if (!at.ok()) return Fail(at.error());
+  const std::string& name = at->name;
+  if (!at->ours() || name == "." || name == ".." || name.size() > NAME_MAX) return std::nullopt;
+  Answer answer = OpenNew(call, *at, request);
+  if (answer.kind == Answer::Kind::kFail && answer.value == EEXIST) return std::nullopt;
+  return answer;
+}
+
 bool IsTemporary(int flags) { return (flags & O_TMPFILE) == O_TMPFILE; }
 
 Answer OpenPath(Call& call, int dirfd, const std::string& path, OpenRequest request) {
@@ -146,12 +161,18 @@ Answer OpenPath(Call& call, int dirfd, const std::string& path, OpenRequest requ
   const bool creates = (flags & O_CREAT) != 0;
   if (IsTemporary(flags) ? creates || !Writes(flags) : creates && (flags & O_DIRECTORY) != 0)
     return Answer::Fail(EINVAL);
+  if (Writes(flags) && !call.shared.writers.HasRoom()) return Answer::Fail(ENFILE);
   // Only a folder's name may end so, and none is made here.
   if (creates && path.ends_with('/')) {
     ANSWER_ASSIGN(const Location at, call.shared.resolver.FindName(call.caller(), dirfd, path));
     return at.ours() ? Answer::Fail(EISDIR) : Answer::Continue();
   }
-  const bool stays = (flags & O_NOFOLLOW) != 0 || ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0);
+  const bool exclusive = creates && (flags & O_EXCL) != 0;
+  if (exclusive) {
+    if (std::optional<Answer> answer = OpenExclusive(call, dirfd, path, request))
+      return std::move(*answer);
+  }
+  const bool stays = exclusive || (flags & O_NOFOLLOW) != 0;
   constexpr int kRaces = 16;
   for (int attempt = 0; attempt < kRaces; ++attempt) {
     Location missing;
@@ -172,6 +193,7 @@ Answer OpenPath(Call& call, int dirfd, const std::string& path, OpenRequest requ
 // With resolve flags: the kernel itself applies them on our side of the project, where the tree is the same.
 Answer OpenRestricted(Call& call, int dirfd, std::string path, const OpenHow& how) {
   const OpenRequest request{static_cast<int>(how.flags), static_cast<mode_t>(how.mode)};
+  if (Writes(request.flags) && !call.shared.writers.HasRoom()) return Answer::Fail(ENFILE);
   DirPtr base;
   std::string_view rest;
   if (path.starts_with('/')) {

@@ -139,12 +139,23 @@ Result<std::string> PathOfFd(int fd) {
   }
 }
 
+Fd RootOf(pid_t pid) {
+  return Fd(::open(fmt::format("/proc/{}/root", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+bool WorldView::IsOf(pid_t pid) const {
+  const Fd root = RootOf(pid);
+  if (!root.valid()) return false;
+  const auto theirs = IdentityOf(root.get());
+  const auto ours = IdentityOf(root_.get());
+  return theirs.ok() && ours.ok() && theirs->mount == ours->mount && theirs->SameInode(*ours);
+}
+
 // Which mounts of the world show a project, or a part of one, wherever.
 Result<std::shared_ptr<const WorldView>> WorldView::Of(
     pid_t pid, const std::vector<std::unique_ptr<Project>>& projects) {
   auto view = std::make_shared<WorldView>();
-  view->root_ =
-      Fd(::open(fmt::format("/proc/{}/root", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  view->root_ = RootOf(pid);
   if (!view->root_.valid()) return Failure("open the world's root");
   constexpr size_t kMaxMountInfo = 16u << 20;
   TRY_ASSIGN(std::string inner,
@@ -210,8 +221,8 @@ Result<Object> Resolver::Identify(const Caller& caller, Fd fd) {
   return Refused(EROFS, "the object is not where its descriptor says");
 }
 
-// A folder of a project that was looked up before and is still where it was; null: none such.
-DirPtr Resolver::Remembered(const DirKey& key) {
+// A folder of a project that was looked up before and, if its path is needed, is still where it was; null: none such.
+DirPtr Resolver::Remembered(const DirKey& key, Needed needed) {
   DirPtr known;
   {
     MutexLock lock(mutex_);
@@ -219,6 +230,7 @@ DirPtr Resolver::Remembered(const DirKey& key) {
     if (found == cache_.end()) return nullptr;
     known = found->second;
   }
+  if (needed == Needed::kDescriptor) return known;
   // The descriptor pins the inode, but the folder may have moved.
   const auto path = ReadLinkAt(AT_FDCWD, MagicPath(known->fd.get()).c_str());
   const auto rel = path ? Below(*path, known->project->path) : std::nullopt;
@@ -227,15 +239,16 @@ DirPtr Resolver::Remembered(const DirKey& key) {
 
 Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd) {
   TRY_ASSIGN(const Identity seen, IdentityOf(fd.get()));
-  return Classify(caller, std::move(fd), seen);
+  return Classify(caller, std::move(fd), seen, Needed::kPath);
 }
 
-Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd, const Identity& seen) {
+Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd, const Identity& seen,
+                                  Needed needed) {
   const bool visible = caller.view.Find(seen.mount) != nullptr;
   const DirKey key(seen.device, seen.inode);
   if (visible) {
     if (seen.links == 0) return Refused(ENOENT, "the folder was removed");
-    if (DirPtr known = Remembered(key)) return known;
+    if (DirPtr known = Remembered(key, needed)) return known;
   }
   TRY_ASSIGN(Object object, Identify(caller, std::move(fd)));
   auto dir = std::make_shared<const Dir>(
@@ -248,22 +261,22 @@ Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd, const Identity& s
   return DirPtr(dir);
 }
 
-Result<DirPtr> Resolver::WorkingDir(const Caller& caller) {
+Result<DirPtr> Resolver::WorkingDir(const Caller& caller, Needed needed) {
   TRY_ASSIGN(const struct statx st, caller.task.StatWorkingDir(kIdentityMask));
   const Identity seen = IdentityIn(st);
   if (caller.view.Find(seen.mount) != nullptr && seen.links > 0) {
-    if (DirPtr known = Remembered({seen.device, seen.inode})) return known;
+    if (DirPtr known = Remembered({seen.device, seen.inode}, needed)) return known;
   }
   TRY_ASSIGN(Fd cwd, caller.task.OpenWorkingDir());
   return Classify(caller, std::move(cwd));
 }
 
-Result<DirPtr> Resolver::StartDir(const Caller& caller, int dirfd) {
-  if (dirfd == AT_FDCWD) return WorkingDir(caller);
+Result<DirPtr> Resolver::StartDir(const Caller& caller, int dirfd, Needed needed) {
+  if (dirfd == AT_FDCWD) return WorkingDir(caller, needed);
   TRY_ASSIGN(Fd copy, caller.task.CopyFd(dirfd));
   TRY_ASSIGN(const Identity identity, IdentityOf(copy.get()));
   if (!S_ISDIR(identity.mode)) return Refused(ENOTDIR, "dirfd");
-  return Classify(caller, std::move(copy), identity);
+  return Classify(caller, std::move(copy), identity, needed);
 }
 
 Result<DirPtr> Resolver::RootDir(const Caller& caller) const {
@@ -318,7 +331,17 @@ Result<DirPtr> Resolver::OpenDir(const Caller& caller, const DirPtr& start, cons
   Fd fd;
   {
     ActAs as(caller.status, ActAs::For::kLookup);
-    fd = OpenAt2(start->fd.get(), path, O_PATH | O_DIRECTORY, resolve);
+    // From the root of a project, a path without links says itself where it leads.
+    const Result<std::string> plain = ours && start->path.empty()
+                                          ? NormalizeRelPath(path)
+                                          : Refused(EINVAL, "a path from elsewhere");
+    if (plain.ok()) {
+      fd = OpenAt2(start->fd.get(), path, O_PATH | O_DIRECTORY, resolve | RESOLVE_NO_SYMLINKS);
+      if (fd.valid())
+        return DirPtr(std::make_shared<const Dir>(Dir{start->project, std::move(fd), *plain}));
+    }
+    if (!plain.ok() || errno == ELOOP)
+      fd = OpenAt2(start->fd.get(), path, O_PATH | O_DIRECTORY, resolve);
   }
   if (fd.valid()) {
     if (!ours) return Classify(caller, std::move(fd));
@@ -418,18 +441,27 @@ Result<DirPtr> Resolver::WalkDir(const Caller& caller, DirPtr dir, std::string p
   return dir;
 }
 
-Result<Location> Resolver::FindName(const Caller& caller, int dirfd, std::string_view path) {
+Result<Location> Resolver::FindName(const Caller& caller, int dirfd, std::string_view path,
+                                    LastDir* last) {
+  SplitPath split = Split(path);
+  if (last != nullptr && last->dir != nullptr && last->dirfd == dirfd &&
+      last->prefix == split.dir && !path.empty())
+    return Location{last->dir, std::move(split.name), split.slash};
   DirPtr start = NoStart();
   if (!path.starts_with('/') && !path.empty()) {
-    TRY_ASSIGN(start, StartDir(caller, dirfd));
+    // What lies further down is asked for its own path.
+    const Needed needed = split.dir.empty() ? Needed::kPath : Needed::kDescriptor;
+    TRY_ASSIGN(start, StartDir(caller, dirfd, needed));
   }
   int links = 0;
-  return Locate(caller, std::move(start), std::string(path), links);
+  TRY_ASSIGN(Location at, Locate(caller, std::move(start), std::string(path), links));
+  if (last != nullptr) *last = {dirfd, std::move(split.dir), at.dir};
+  return at;
 }
 
 Result<Object> Resolver::FindObject(const Caller& caller, int dirfd, std::string_view path,
-                                    Follow follow, Location* missing) {
-  TRY_ASSIGN(Location at, FindName(caller, dirfd, path));
+                                    Follow follow, Location* missing, LastDir* last) {
+  TRY_ASSIGN(Location at, FindName(caller, dirfd, path, last));
   int links = 0;
   while (true) {
     if (!at.ours() && !at.dir->fd.valid()) return Unreachable(at.dir->failure);
@@ -484,7 +516,26 @@ Result<Object> Resolver::FindObject(const Caller& caller, int dirfd, std::string
 
 Result<Object> Resolver::FindFd(const Caller& caller, int fd) {
   TRY_ASSIGN(Fd copy, caller.task.CopyFd(fd));
-  return Identify(caller, std::move(copy));
+  const int opened = ::fcntl(copy.get(), F_GETFL);
+  if (opened < 0) return Failure("descriptor");
+  TRY_ASSIGN(const Identity seen, IdentityOf(copy.get()));
+  // What we handed out, most likely. Who has to know its path asks for it.
+  const Project* const only = OnlyProjectOn(seen.mount);
+  if (only != nullptr && caller.view.Find(seen.mount) == nullptr)
+    return Object{.project = only, .fd = std::move(copy), .mode = seen.mode, .opened = opened};
+  TRY_ASSIGN(Object object, Identify(caller, std::move(copy)));
+  object.opened = opened;
+  return object;
+}
+
+const Project* Resolver::OnlyProjectOn(uint64_t mount) const {
+  const Project* only = nullptr;
+  for (const auto& project : projects_) {
+    if (project->mount != mount) continue;
+    if (only != nullptr) return nullptr;
+    only = project.get();
+  }
+  return only;
 }
 
 }  // namespace sandglass::bridge

@@ -6,6 +6,7 @@
 // Everything is done with the caller's identity except where only we may look (its directories in /proc). Thread-safe.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -57,10 +58,13 @@ struct Location {
 struct Object {
   const Project* project = nullptr;  // null: not ours
   Fd fd;                             // O_PATH on our mount, or the task's own writable descriptor
-  std::string path;                  // "": unknown
+  std::string path;                  // "": unknown, and not worth asking for
   mode_t mode = 0;
   int failure = 0;  // not ours and not to be reached: what the kernel says
+  int opened = 0;   // named by a descriptor of the caller: how that was opened (F_GETFL)
 
+  // Such a descriptor changes nothing, though what stands for it here could.
+  bool path_only() const { return (opened & O_PATH) != 0; }
   undo::ObjectRef ref() const { return {fd.get(), path}; }
 };
 
@@ -70,6 +74,9 @@ class WorldView {
   // Of the world that `pid` lives in.
   static Result<std::shared_ptr<const WorldView>> Of(
       pid_t pid, const std::vector<std::unique_ptr<Project>>& projects);
+  // Does `pid` live in that same world? Then this is its view: nobody in a world can mount anything. Our descriptor keeps the mount of
+  // the root, so that no other one can have its number.
+  bool IsOf(pid_t pid) const;
 
   struct Mount {
     const Project* project;
@@ -105,15 +112,23 @@ class Resolver {
     const WorldView& view;
   };
 
+  // Where the first path of a call led: the second one often lies in the same folder.
+  struct LastDir {
+    int dirfd = -1;
+    std::string prefix;
+    DirPtr dir;  // null: none yet
+  };
   // The parent of the last name; a symlink there is not followed. Errors are what the kernel would say about a path in a project.
-  Result<Location> FindName(const Caller& caller, int dirfd, std::string_view path);
+  Result<Location> FindName(const Caller& caller, int dirfd, std::string_view path,
+                            LastDir* last = nullptr);
   // The object at a path. With `missing`, a name that does not exist is no error: it gets its (final) place.
   Result<Object> FindObject(const Caller& caller, int dirfd, std::string_view path, Follow follow,
-                            Location* missing = nullptr);
+                            Location* missing = nullptr, LastDir* last = nullptr);
   // The object behind a descriptor; a writable one of a project is the descriptor itself.
   Result<Object> FindFd(const Caller& caller, int fd);
-  // The folder that a relative path starts from.
-  Result<DirPtr> StartDir(const Caller& caller, int dirfd);
+  // The folder that a relative path starts from. With kDescriptor its path may be that of some time ago, if it was moved since.
+  enum class Needed : uint8_t { kPath, kDescriptor };
+  Result<DirPtr> StartDir(const Caller& caller, int dirfd, Needed needed = Needed::kPath);
   // Where an absolute path lies if it names something below a project; null: elsewhere.
   DirPtr ProjectOf(const Caller& caller, std::string_view path, std::string_view& rest) const;
   // Whose object a descriptor is.
@@ -129,11 +144,12 @@ class Resolver {
   Result<DirPtr> WalkDir(const Caller& caller, DirPtr dir, std::string path, int& links);
   Result<DirPtr> Up(const Caller& caller, const DirPtr& dir);
   using DirKey = std::pair<uint64_t, uint64_t>;  // device and inode
-  Result<DirPtr> WorkingDir(const Caller& caller);
-  DirPtr Remembered(const DirKey& key) EXCLUDES(mutex_);
+  Result<DirPtr> WorkingDir(const Caller& caller, Needed needed);
+  DirPtr Remembered(const DirKey& key, Needed needed) EXCLUDES(mutex_);
   Result<DirPtr> Classify(const Caller& caller, Fd fd);
-  Result<DirPtr> Classify(const Caller& caller, Fd fd, const Identity& seen);
+  Result<DirPtr> Classify(const Caller& caller, Fd fd, const Identity& seen, Needed needed);
   Result<DirPtr> RootDir(const Caller& caller) const;
+  const Project* OnlyProjectOn(uint64_t mount) const;
   Result<std::string> LinkTarget(const Caller& caller, const Dir& dir, const std::string& name,
                                  const Fd& link) const;
 

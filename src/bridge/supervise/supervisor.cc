@@ -19,7 +19,9 @@
 namespace sandglass::bridge {
 namespace {
 
-constexpr size_t kWorkers = 2;      // with one, handing a descriptor over waits for an idle CPU
+// One that answers, one that has the next call before the first is back, and one that still waits: if none did, the guard would be
+// woken at every call of a task that makes one after the other.
+constexpr size_t kWorkers = 3;
 constexpr size_t kMaxWorkers = 64;  // held operations and all
 constexpr std::chrono::milliseconds kHeldAfter{10};
 
@@ -30,10 +32,15 @@ struct SupervisedCommand::State {
       : shared(shared_state), listener(std::move(fd)), view(std::move(world)) {}
 
   void StartWorker() REQUIRES(mutex);
+  void StartFirst() EXCLUDES(mutex);
+  void StartOthers() EXCLUDES(mutex);
   void Work();
   void Guard();
-  void Handle(const seccomp_notif& notification);
-  void Answered(uint64_t id, Answer answer);
+  Answer Handle(const seccomp_notif& notification);
+  Answer Give(const seccomp_notif& call, Answer answer) const;
+  void Send(const seccomp_notif& call, const Answer& answer) const;
+  void TakeUp() EXCLUDES(mutex);
+  bool Finish();
 
   Shared& shared;
   const Listener listener;
@@ -44,8 +51,8 @@ struct SupervisedCommand::State {
   CondVar changed;
   std::vector<std::thread> threads GUARDED_BY(mutex);
   size_t workers GUARDED_BY(mutex) = 0;
-  size_t idle GUARDED_BY(mutex) = 0;
-  uint64_t progress GUARDED_BY(mutex) = 0;
+  std::atomic<size_t> idle{0};  // workers that are, or will be next, waiting for a call
+  std::atomic<uint64_t> progress{0};
   bool ended GUARDED_BY(mutex) = false;
   bool joined GUARDED_BY(mutex) = false;
 };
@@ -54,6 +61,23 @@ void SupervisedCommand::State::StartWorker() {
   ++workers;
   ++idle;
   threads.emplace_back([this] { Work(); });
+}
+
+// It starts the others, so that whoever has a command supervised waits for one thread to be made, not for four.
+void SupervisedCommand::State::StartFirst() {
+  MutexLock lock(mutex);
+  ++workers;
+  ++idle;
+  threads.emplace_back([this] {
+    StartOthers();
+    Work();
+  });
+}
+
+void SupervisedCommand::State::StartOthers() {
+  MutexLock lock(mutex);
+  while (workers < kWorkers) StartWorker();
+  threads.emplace_back([this] { Guard(); });
 }
 
 void SupervisedCommand::State::Work() {
@@ -67,20 +91,34 @@ void SupervisedCommand::State::Work() {
     const Listener::Received received = listener.Receive(notification);
     if (received == Listener::Received::kNothing) continue;
     if (received == Listener::Received::kEnded) break;
-    {
-      MutexLock lock(mutex);
-      if (--idle == 0) changed.NotifyAll();
-    }
-    Handle(notification);
-    MutexLock lock(mutex);
-    ++progress;
-    surplus = idle >= kWorkers;
-    if (!surplus) ++idle;
+    TakeUp();
+    Answer answer = Handle(notification);
+    // A descriptor is taken by the task itself, which may have to wait for a CPU: meanwhile this worker is held up.
+    if (answer.kind == Answer::Kind::kHandOver) answer = Give(notification, std::move(answer));
+    // The answer comes last: the task goes on at once, on this CPU, and may have made its next call before we run again.
+    surplus = !Finish();
+    Send(notification, answer);
   }
   MutexLock lock(mutex);
   --workers;
   if (!surplus) ended = true;
   changed.NotifyAll();
+}
+
+void SupervisedCommand::State::TakeUp() {
+  if (--idle > 0) return;
+  MutexLock lock(mutex);
+  changed.NotifyAll();
+}
+
+// False: there are idle workers enough.
+bool SupervisedCommand::State::Finish() {
+  ++progress;
+  size_t now = idle;
+  while (now < kWorkers) {
+    if (idle.compare_exchange_weak(now, now + 1)) return true;
+  }
+  return false;
 }
 
 // Sleeps until no worker is idle; if none becomes so in a short while, all are held up and another one is needed.
@@ -97,22 +135,28 @@ void SupervisedCommand::State::Guard() {
   }
 }
 
-void SupervisedCommand::State::Handle(const seccomp_notif& notification) {
+Answer SupervisedCommand::State::Handle(const seccomp_notif& notification) {
   calls.fetch_add(1, std::memory_order_relaxed);
   const std::span<const uint64_t, 6> args(reinterpret_cast<const uint64_t*>(notification.data.args),
                                           6);
   const Interface interface =
       notification.data.arch == AUDIT_ARCH_I386 ? Interface::kI386 : Interface::kAmd64;
   const SyscallRule* rule = FindRule(interface, static_cast<uint32_t>(notification.data.nr), args);
-  if (rule == nullptr) return listener.Continue(notification.id);
+  if (rule == nullptr) return Answer::Continue();
   const Result<std::shared_ptr<Task>> task = shared.tasks.Get(static_cast<pid_t>(notification.pid));
-  if (!task.ok()) return listener.Fail(notification.id, EPERM);
-  Call call{shared, listener, *rule, notification.id, args, **task, (*task)->status(), *view};
-  if (!listener.IsWaiting(notification.id)) return;
-  Answered(notification.id, Perform(call));
+  if (!task.ok()) return Answer::Fail(EPERM);
+  Call call{shared, listener, *rule, notification.id, args, **task, (*task)->status(), *view, {}};
+  // Whoever acts on what was read of the task asks first whether it still waits: an answer alone would reach nobody.
+  return Perform(call);
 }
 
-void SupervisedCommand::State::Answered(uint64_t id, Answer answer) {
+Answer SupervisedCommand::State::Give(const seccomp_notif& call, Answer answer) const {
+  const auto number = listener.Give(call, std::move(answer.fd), answer.fd_flags);
+  return number.ok() ? Answer::Return(*number) : Answer::Fail(number.error().sys_errno());
+}
+
+void SupervisedCommand::State::Send(const seccomp_notif& call, const Answer& answer) const {
+  const uint64_t id = call.id;
   switch (answer.kind) {
     case Answer::Kind::kContinue:
       return listener.Continue(id);
@@ -120,9 +164,7 @@ void SupervisedCommand::State::Answered(uint64_t id, Answer answer) {
       return listener.Return(id, answer.value);
     case Answer::Kind::kFail:
       return listener.Fail(id, static_cast<int>(answer.value));
-    case Answer::Kind::kHandOver:
-      listener.HandOver(id, std::move(answer.fd), answer.fd_flags);
-      return;
+    case Answer::Kind::kHandOver:  // became the number that it has there
     case Answer::Kind::kGone:
       return;
   }
@@ -151,15 +193,19 @@ Result<std::unique_ptr<Supervisor>> Supervisor::Create(const std::vector<Project
   return supervisor;
 }
 
+Result<std::shared_ptr<const WorldView>> Supervisor::ViewOf(pid_t pid) {
+  MutexLock lock(last_view_mutex_);
+  if (last_view_ == nullptr || !last_view_->IsOf(pid)) {
+    TRY_ASSIGN(last_view_, WorldView::Of(pid, shared_->projects));
+  }
+  return last_view_;
+}
+
 Result<std::unique_ptr<SupervisedCommand>> Supervisor::Supervise(Fd listener, pid_t pid) {
-  TRY_ASSIGN(std::shared_ptr<const WorldView> view, WorldView::Of(pid, shared_->projects));
+  TRY_ASSIGN(std::shared_ptr<const WorldView> view, ViewOf(pid));
   auto state =
       std::make_shared<SupervisedCommand::State>(*shared_, std::move(listener), std::move(view));
-  {
-    MutexLock lock(state->mutex);
-    for (size_t i = 0; i < kWorkers; ++i) state->StartWorker();
-    state->threads.emplace_back([raw = state.get()] { raw->Guard(); });
-  }
+  state->StartFirst();
   return std::make_unique<SupervisedCommand>(std::move(state));
 }
 

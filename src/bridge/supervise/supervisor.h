@@ -1,6 +1,6 @@
 // Supervisor: performs the supervised calls of a world's commands on the projects, through the interceptor.
 //
-// Each command has its own listener, and so its own workers: whose call it was needs no trust. At least two workers wait per
+// Each command has its own listener, and so its own workers: whose call it was needs no trust. At least three workers wait per
 // command; when all of them are held up (a safeguard asks somebody, a folder is renamed), another one is started, so a held
 // operation never keeps others waiting. Workers are threads with an identity, umask and working directory of their own.
 // The supervisor must live outside of the world's pid and user namespaces. Thread-safe.
@@ -14,11 +14,13 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/thread_annotations.h"
 #include "undo/interceptor.h"
 
 namespace sandglass::bridge {
 
 struct Shared;
+class WorldView;
 class SupervisedCommand;
 
 struct ProjectSpec {
@@ -44,7 +46,12 @@ class Supervisor {
 
  private:
   Supervisor();
+  Result<std::shared_ptr<const WorldView>> ViewOf(pid_t pid) EXCLUDES(last_view_mutex_);
+
   std::unique_ptr<Shared> shared_;
+  Mutex last_view_mutex_;
+  // One world has many commands. Owners: this and all commands of the world.
+  std::shared_ptr<const WorldView> last_view_ GUARDED_BY(last_view_mutex_);
 };
 
 // A command under supervision. Destroying it waits for its processes to end.

@@ -86,7 +86,7 @@ enum class TimeLayout : uint32_t { kTimespec, kTimeval, kSeconds };
 
 enum class Interface : uint8_t { kAmd64, kI386 };
 
-// Rows of one number lie together; the first that applies counts. The hottest calls come first. Of the 32-bit interface, calls
+// Rows of one number lie together; the first that applies counts. Of the 32-bit interface, calls
 // that look the same in registers and memory are supervised, others are refused or meet the read-only mount.
 std::span<const SyscallRule> SyscallTable(Interface interface = Interface::kAmd64);
 

@@ -87,12 +87,24 @@ bool NeedsSwitch(const TaskStatus& caller, ActAs::For purpose) {
       return true;
     case ActAs::For::kCreate:
     case ActAs::For::kNames:
+    case ActAs::For::kAttributes:
       return !HasOurRights(caller);
     case ActAs::For::kLookup:
       return caller.fs_uid != 0 || (caller.effective & CapBit(CAP_DAC_OVERRIDE)) == 0;
   }
   return true;
 }
+
+// The umask of this thread, which it shares with nobody. Most tasks have the same one, so it stays until another is needed.
+void SetUmask(mode_t mask) {
+  static thread_local std::optional<mode_t> current;
+  if (current == mask) return;
+  ::umask(mask);
+  current = mask;
+}
+
+// Our own files are for their owner only. What a task's umask leaves to owners is therefore as good as kOwnUmask for them.
+constexpr mode_t kOwnUmask = 077;
 
 }  // namespace
 
@@ -250,7 +262,10 @@ bool HasOurRights(const TaskStatus& caller) {
 }
 
 ActAs::ActAs(const TaskStatus& caller, For purpose) {
-  if (purpose == For::kChange || purpose == For::kCreate) umask_ = ::umask(caller.umask);
+  if (purpose == For::kChange || purpose == For::kCreate) {
+    SetUmask(caller.umask);
+    takes_from_owners_ = (caller.umask & S_IRWXU) != 0;
+  }
   if (!NeedsSwitch(caller, purpose)) return;
   switched_ = true;
   const bool real = purpose == For::kRealUser;
@@ -269,7 +284,7 @@ ActAs::ActAs(const TaskStatus& caller, For purpose) {
 
 ActAs::~ActAs() {
   const int saved = errno;
-  if (umask_) ::umask(*umask_);
+  if (takes_from_owners_) SetUmask(kOwnUmask);
   if (switched_) {
     // Back to ids that are ours, which needs no capability; that changes the effective set, so it comes before it.
     ::setfsuid(uid_);

@@ -76,7 +76,7 @@ class TaskCache {
 // more, but what it has more does not matter for these, if the caller has root's usual rights over files.
 bool HasOurRights(const TaskStatus& caller);
 
-// While it lives, this thread has the caller's umask and, where we are root, its identity and no more of its capabilities for
+// While it lives, this thread has the caller's umask (and may keep it until the next one) and, where we are root, its identity and no more of its capabilities for
 // files than it has. The thread must not share its umask with others (unshare(CLONE_FS)).
 class ActAs {
  public:
@@ -85,6 +85,7 @@ class ActAs {
     kChange,
     kCreate,  // whoever has our rights needs no switch
     kNames,   // the same, and the umask does not matter: removing, renaming, opening what is there
+    kAttributes,  // the same of mode, owner and times
     kLookup,  // the same, and it is enough to be allowed everywhere
     kRealUser,  // access() judges by the real user
   };
@@ -94,7 +95,7 @@ class ActAs {
   ActAs& operator=(const ActAs&) = delete;
 
  private:
-  std::optional<mode_t> umask_;
+  bool takes_from_owners_ = false;  // its umask does
   bool switched_ = false;
   bool regroup_ = false;
   uint64_t effective_ = 0;
