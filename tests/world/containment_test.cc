@@ -140,6 +140,20 @@ TEST_F(WorldContainment, HidesPathsWhereverTheyLie) {
   EXPECT_EQ(world.Run("cat hidden-file").out, "");
 }
 
+// One empty file system is behind all of them.
+TEST_F(WorldContainment, HiddenFoldersStayEmptyAndNobodyCanWriteThere) {
+  const TempWorkspace workspace;
+  for (const char* file : {"one/secret", "two/secret", "three/secret"})
+    workspace.WriteFile(file, "secret");
+  TestWorld world(workspace, [&](world::LocalWorldSpec& spec) {
+    spec.hidden_paths = {workspace.Path("one"), workspace.Path("two"), workspace.Path("one"),
+                         workspace.Path("three")};
+  });
+  EXPECT_NE(world.Run("touch one/made").exit_code, 0);
+  EXPECT_NE(world.Run("mount -o remount,rw one; touch one/made").exit_code, 0);
+  EXPECT_EQ(world.Run("ls -A one two three").out, "one:\n\nthree:\n\ntwo:\n");
+}
+
 TEST_F(WorldContainment, ShowsExtraPathsAsTheyAre) {
   const TempWorkspace workspace;
   const std::string extra = workspace.root() + "/extra";

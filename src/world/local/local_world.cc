@@ -22,6 +22,7 @@
 #include "base/passed_fds.h"
 #include "control/shim_start.h"
 #include "world/local/child/plan.h"
+#include "world/local/child/write_places.h"
 #include "world/local/environment.h"
 #include "world/local/id_maps.h"
 #include "world/local/mount_plan.h"
@@ -95,7 +96,7 @@ Status FillPlan(const LocalWorldSpec& spec, const EnforcedLimits& limits, ChildP
   plan.identity = ::geteuid() == 0 ? Identity::kRoot : Identity::kOrdinary;
   plan.limits = limits.process_limits();
   plan.folder = spec.projects.empty() ? home : spec.projects.front().path;
-  plan.environment = WorldEnvironment(home);
+  plan.environment = WorldEnvironment(home, plan.mounts);
   for (std::string& entry : plan.environment) plan.environment_pointers.push_back(entry.data());
   plan.environment_pointers.push_back(nullptr);
   return Ok();
@@ -122,16 +123,18 @@ Result<Child> Clone(ChildPlan& plan) {
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid > 0) return Child{pid, Fd(pidfd)};
-  const Error failure = Error::FromErrno(error, "make namespaces");
-  const std::string why = WhyNoLocalWorld();
-  return why.empty() ? failure : Error(Code::kUnsupported, why, error);
+  return WithAdvice(Error::FromErrno(error, "make namespaces"));
 }
 
-// Lets the child go on; returns when it has become the shim.
-Status Follow(const Fd& status) {
+Status LetGoOn(const Fd& status) {
   const char go = 1;
   if (::send(status.get(), &go, 1, MSG_NOSIGNAL) < 0)
     return Error::FromErrno(errno, "tell the first process to go on");
+  return Ok();
+}
+
+// Returns when the child has become the shim.
+Status Follow(const Fd& status) {
   ChildFailure failure;
   ssize_t size = -1;
   do {
@@ -145,12 +148,29 @@ Status Follow(const Fd& status) {
       failure.error, fmt::format("{}{}{}", ChildStepName(failure.step), space, failure.detail));
 }
 
+std::vector<std::string> WeaknessesOf(const LocalWorldSpec& spec) {
+  if (!spec.without_landlock || CanLockAllWriting()) return {};
+  return {
+      fmt::format("without Landlock ({}): what a command changed by racing its own descriptors "
+                  "is not recorded",
+                  spec.without_landlock->reason)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LocalWorld>> LocalWorld::Start(const LocalWorldSpec& spec) {
+  TRY_ASSIGN(std::unique_ptr<LocalWorld> world, Begin(spec));
+  TRY(world->AwaitShim());
+  return world;
+}
+
+Result<std::unique_ptr<LocalWorld>> LocalWorld::Begin(const LocalWorldSpec& spec) {
+  if (const Status able = CheckMachine(spec.without_landlock); !able.ok())
+    return able.error().WithContext("world");
   auto limits = EnforcedLimits::Prepare(spec.limits);
   if (!limits.ok()) return limits.error().WithContext("world");
   std::unique_ptr<LocalWorld> world(new LocalWorld(std::move(limits).value()));
+  world->weaknesses_ = WeaknessesOf(spec);
   const Status launched = world->Launch(spec);
   if (!launched.ok()) return launched.error().WithContext("world");
   return world;
@@ -170,8 +190,15 @@ Status LocalWorld::Launch(const LocalWorldSpec& spec) {
   if (const Status joined = limits_.Join(init_pid_); !joined.ok())
     return joined.error().WithContext("enforce limits");
   if (const Status mapped = MapIds(init_pid_); !mapped.ok())
-    return mapped.error().WithContext("map ids");
-  return Follow(pad.status.ours);
+    return WithAdvice(mapped.error().WithContext("map ids"));
+  status_ = std::move(pad.status.ours);
+  return LetGoOn(status_);
+}
+
+Status LocalWorld::AwaitShim() {
+  const Status followed = Follow(status_);
+  status_.Reset();
+  return followed.ok() ? Ok() : WithAdvice(followed.error()).WithContext("world");
 }
 
 LocalWorld::~LocalWorld() {

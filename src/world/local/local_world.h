@@ -23,14 +23,20 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "world/local/limits.h"
+#include "world/local/refusal.h"
 #include "world/local/spec.h"
 
 namespace sandglass::world {
 
 class LocalWorld {
  public:
-  // Returns when the shim runs. Each failure names its containment step: "world: mount /proc: Operation not permitted".
+  // Returns when the shim runs. Each failure names its containment step, and what to do where the machine is to blame: "world: mount
+  // /proc: Operation not permitted; ...". kUnsupported: see refusal.h.
   static Result<std::unique_ptr<LocalWorld>> Start(const LocalWorldSpec& spec);
+  // The same in two halves: Begin() returns while the first process still contains itself, and nothing but AwaitShim(),
+  // init_pid() and the end may be asked for before that has returned.
+  static Result<std::unique_ptr<LocalWorld>> Begin(const LocalWorldSpec& spec);
+  Status AwaitShim();
   LocalWorld(const LocalWorld&) = delete;
   LocalWorld& operator=(const LocalWorld&) = delete;
   // Kills everything inside and waits.
@@ -62,21 +68,22 @@ class LocalWorld {
   uint64_t OutOfMemoryKills() const { return limits_.OutOfMemoryKills(); }
   // By which means limits are enforced, and which are absent.
   const std::vector<std::string>& notes() const { return limits_.notes(); }
+  // What it does not protect against because somebody has accepted that, for each report of a command.
+  const std::vector<std::string>& weaknesses() const { return weaknesses_; }
 
  private:
   explicit LocalWorld(EnforcedLimits limits) : limits_(std::move(limits)) {}
   Status Launch(const LocalWorldSpec& spec);
 
   EnforcedLimits limits_;
+  std::vector<std::string> weaknesses_;
   Fd control_;
   Fd listeners_;
+  Fd status_;  // what the first process tells of its containment
   Fd pidfd_;
   pid_t init_pid_ = -1;
   bool gone_ = false;
   std::map<StepId, Fd> waiting_;  // commands that wait for their release
 };
-
-// "": a world can be built here. Else why not, and what to do.
-std::string WhyNoLocalWorld();
 
 }  // namespace sandglass::world

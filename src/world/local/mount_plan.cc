@@ -1,16 +1,23 @@
 #include "world/local/mount_plan.h"
 
 #include <fmt/format.h>
+#include <glob.h>
 #include <linux/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
+
+#include "world/local/homes.h"
+#include "world/local/system_folders.h"
 
 namespace sandglass::world {
 namespace {
@@ -38,6 +45,7 @@ constexpr const char* kSecrets[] = {
     "/proc/timer_list",    "/proc/sched_debug", "/proc/acpi",
     "/proc/scsi",          "/proc/asound",      "/sys/firmware",
 };
+constexpr char kHostKeys[] = "/etc/ssh/ssh_host_*_key";
 
 // A world's root is the host's root to files of /proc that ask only for the user id, e.g. kernel.core_pattern.
 constexpr const char* kReadOnlyProc[] = {
@@ -70,13 +78,51 @@ bool IsFolder(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+std::vector<std::string> Matching(const char* pattern) {
+  glob_t found{};
+  std::vector<std::string> paths;
+  if (::glob(pattern, GLOB_NOSORT, nullptr, &found) == 0)
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  return paths;
+}
+
+bool IsBelow(std::string_view path, std::string_view folder) {
+  return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
+}
+bool IsIn(std::string_view path, std::string_view folder) {
+  return path == folder || IsBelow(path, folder);
+}
+
+using Entries = std::map<std::string, MountEntry>;
+
+// Neither can be opened, whoever asks. A folder in which something else is shown gets a file system of its own, for the mount points.
+enum class Holds : uint8_t { kNothing, kOtherMounts };
+MountEntry MaskFor(const std::string& path, Holds holds) {
+  MountEntry entry{.kind = TreeKind::kEmpty, .target = path, .attributes = kTameReadOnly};
+  if (!IsFolder(path)) {
+    // A device that nobody can open there: neither readable nor writable.
+    entry.kind = TreeKind::kHost;
+    entry.from = "/dev/null";
+  } else if (holds == Holds::kOtherMounts) {
+    entry = {.kind = TreeKind::kTmpfs, .target = path, .attributes = kTame, .seal = true};
+  }
+  return entry;
+}
+
 class Planner {
  public:
-  explicit Planner(const LocalWorldSpec& spec) : spec_(spec), home_(HomeOf(spec)) {}
+  explicit Planner(const LocalWorldSpec& spec)
+      : spec_(spec),
+        home_(HomeOf(spec)),
+        account_home_(Canonical(spec.account_home.empty() ? HomeOfThisAccount() : spec.account_home)
+                          .value_or("")) {}
 
   Result<std::vector<MountEntry>> Plan() {
+    TRY(AddSystemOverlays());
     CoverHomes();
     TRY(AddOwnPlaces());
+    ShowTools();
     AddKernelFilesystems();
     AddDevices();
     TRY(AddHostPaths());
@@ -87,11 +133,46 @@ class Planner {
  private:
   void Add(MountEntry entry) { mounts_.push_back(std::move(entry)); }
 
+  // Before anything else, so that whatever covers a part of the system covers it here too.
+  Status AddSystemOverlays() {
+    if (spec_.system_layer.empty()) return Ok();
+    for (const SystemFolder& folder : SystemFolders()) {
+      if (!folder.why_read_only.empty()) continue;
+      TRY_ASSIGN(OverlayFolders made, MakeOverlayFolders(spec_.system_layer, folder.path));
+      Add({.kind = TreeKind::kStaged,
+           .from = folder.path,
+           .upper = std::move(made.upper),
+           .work = std::move(made.work),
+           .syncing = Syncing::kNever,
+           .target = folder.path,
+           .attributes = kTame,
+           .if_refused = IfRefused::kSkip});
+    }
+    return Ok();
+  }
+
   void CoverHomes() {
-    for (const char* homes : kHomes) {
-      const auto real = Canonical(homes);
-      if (real && IsFolder(*real))
+    std::vector<std::string> homes(std::begin(kHomes), std::end(kHomes));
+    if (CanBeCovered(account_home_)) homes.push_back(account_home_);
+    for (const std::string& each : homes) {
+      const auto real = Canonical(each);
+      const bool covered = real && SeenAt(mounts_, *real) != *real;
+      if (real && !covered && IsFolder(*real))
         Add({.kind = TreeKind::kTmpfs, .target = *real, .attributes = kTame, .seal = true});
+    }
+  }
+
+  // Where the world has something of its own that cannot be a mount point for it, that stays.
+  void ShowTools() {
+    if (home_ == kHomeOfLastResort) return;
+    for (const char* name : ShownOfHome()) {
+      const std::string path = fmt::format("{}/{}", home_, name);
+      if (const auto real = Canonical(path))
+        Add({.from = *real,
+             .target = path,
+             .attributes = kTameReadOnly,
+             .if_missing = IfMissing::kCreate,
+             .if_refused = IfRefused::kSkip});
     }
   }
 
@@ -161,7 +242,7 @@ class Planner {
 
   // Projects and extra paths. In the order of their names a folder comes before what it holds; of two with one name, projects win.
   Status AddHostPaths() {
-    std::map<std::string, MountEntry> entries;
+    Entries entries;
     const auto add = [&](const std::string& path, MountEntry entry) -> Status {
       const auto real = Canonical(path);
       if (!real) return Error::FromErrno(errno, path);
@@ -179,8 +260,51 @@ class Planner {
       if (!entries.contains(project.path))
         return Error(Code::kInvalid, fmt::format("{} is not a real path", project.path));
     }
+    MaskSecretsOfHomes(entries);
     for (auto& [path, entry] : entries) Add(std::move(entry));
     return Ok();
+  }
+
+  // Whoever shows a home does not mean its keys, unless those are what is named.
+  void MaskSecretsOfHomes(Entries& entries) const {
+    std::vector<std::string> named;
+    for (const auto& [path, entry] : entries) named.push_back(path);
+    for (const std::string& home : HomesAround(named)) {
+      for (const char* name : SecretsOfHome()) {
+        const std::string path = fmt::format("{}/{}", home, name);
+        if (IsShown(entries, path)) MaskSecret(entries, named, path);
+      }
+    }
+  }
+
+  static void MaskSecret(Entries& entries, const std::vector<std::string>& named,
+                         const std::string& path) {
+    const auto real = Canonical(path);
+    if (!real) return;
+    // A project that somebody keeps there, or `--ro ~/.ssh/known_hosts`.
+    const bool holds =
+        std::ranges::any_of(named, [&](const std::string& other) { return IsBelow(other, *real); });
+    // What is named itself is there already, and stays.
+    entries.try_emplace(*real, MaskFor(*real, holds ? Holds::kOtherMounts : Holds::kNothing));
+  }
+
+  // Homes of which something may be shown: where /home cannot be listed, what is named there tells.
+  std::vector<std::string> HomesAround(const std::vector<std::string>& named) const {
+    constexpr std::string_view kEverybody = "/home/";
+    std::vector<std::string> known = {home_, account_home_};
+    for (const std::string& path : named) {
+      if (path.starts_with(kEverybody))
+        known.push_back(path.substr(0, path.find('/', kEverybody.size())));
+    }
+    return PossibleHomes(known);
+  }
+
+  // Will the world see there what the host has there?
+  bool IsShown(const Entries& entries, const std::string& path) const {
+    const MountEntry* nearest = nullptr;
+    for (const auto& [target, entry] : entries)
+      if (IsIn(path, target)) nearest = &entry;  // a folder comes before what it holds
+    return nearest != nullptr ? nearest->from == nearest->target : SeenAt(mounts_, path) == path;
   }
 
   static MountEntry EntryFor(const WorldProject& project) {
@@ -195,8 +319,12 @@ class Planner {
     for (const char* path : kSecrets) {
       if (const auto real = Canonical(path)) Hide(*real);
     }
+    for (const std::string& key : Matching(kHostKeys)) {
+      if (const auto real = Canonical(key)) Hide(*real);
+    }
     std::vector<std::string> paths = spec_.hidden_paths;
-    if (!spec_.layer.empty()) paths.push_back(spec_.layer);
+    for (const std::string& own : {spec_.layer, spec_.system_layer})
+      if (!own.empty()) paths.push_back(own);
     for (const std::string& path : paths) {
       const auto real = Canonical(path);
       if (!real)
@@ -207,18 +335,15 @@ class Planner {
   }
 
   void Hide(const std::string& path) {
-    MountEntry entry{.kind = TreeKind::kTmpfs, .target = path, .attributes = kTameReadOnly};
-    if (!IsFolder(path)) {
-      // A device that cannot be opened: neither readable nor writable, whoever asks.
-      entry.kind = TreeKind::kHost;
-      entry.from = "/dev/null";
-    }
-    Add(std::move(entry));
+    if (!hidden_.insert(path).second) return;
+    Add(MaskFor(path, Holds::kNothing));
   }
 
   const LocalWorldSpec& spec_;
   std::string home_;
+  std::string account_home_;  // "": there is none
   std::vector<MountEntry> mounts_;
+  std::set<std::string> hidden_;
 };
 
 }  // namespace
@@ -228,6 +353,34 @@ std::string HomeOf(const LocalWorldSpec& spec) {
   const std::string wanted = !spec.home.empty() ? spec.home : variable != nullptr ? variable : "";
   const auto real = Canonical(wanted);
   return real && *real != "/" && IsFolder(*real) ? *real : kHomeOfLastResort;
+}
+
+std::optional<std::string> SeenAt(const std::vector<MountEntry>& mounts, std::string_view path) {
+  const auto covers = [&](const MountEntry& entry) { return IsIn(path, entry.target); };
+  const auto top = std::find_if(mounts.rbegin(), mounts.rend(), covers);
+  if (top == mounts.rend()) return std::string(path);
+  switch (top->kind) {
+    case TreeKind::kHost:
+    case TreeKind::kStaged:
+      return top->from + std::string(path.substr(top->target.size()));
+    case TreeKind::kTmpfs:
+    case TreeKind::kEmpty:
+    case TreeKind::kProc:
+    case TreeKind::kSysfs:
+    case TreeKind::kDevpts:
+    case TreeKind::kItself:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool IsHidden(const std::vector<MountEntry>& mounts, const std::string& folder) {
+  const auto real = Canonical(folder);
+  if (!real || !IsFolder(*real)) return false;
+  return std::ranges::any_of(std::to_array({folder, *real}), [&](const std::string& path) {
+    const auto seen = SeenAt(mounts, path);
+    return !seen || !IsFolder(*seen);
+  });
 }
 
 Result<std::vector<MountEntry>> PlanMounts(const LocalWorldSpec& spec) {

@@ -4,10 +4,12 @@
 #include <linux/filter.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "world/local/limits.h"
+#include "world/local/without_landlock.h"
 
 namespace sandglass::world {
 
@@ -27,8 +29,13 @@ struct LocalWorldSpec {
   std::vector<WorldProject> projects;
   // A folder of the host that keeps the world's own home, tmp, var_tmp and run; "": they live in memory and go with the world.
   std::string layer;
+  // A folder of the host that keeps what the world changes in folders of the system (system_folders.h), for worlds of root; in use by
+  // no other world, and one that can be the upper layer of an overlay. "": the system is read-only.
+  std::string system_layer;
   // Where the world's home is; "": $HOME, and /tmp/home if there is no such folder.
   std::string home;
+  // The home of the user's account, which is hidden too if that is another one; "": what /etc/passwd says.
+  std::string account_home;
   // Paths of the host that are visible as they are. What is writable there is written natively, and no undo protects it.
   std::vector<std::string> extra_read_only;
   std::vector<std::string> extra_read_write;
@@ -39,6 +46,8 @@ struct LocalWorldSpec {
   std::vector<sock_filter> command_filter;
   std::string shim_path;
   Limits limits;
+  // None: a kernel without the second lock on writing (child/write_places.h) is refused.
+  std::optional<WithoutLandlock> without_landlock = {};
 };
 
 }  // namespace sandglass::world

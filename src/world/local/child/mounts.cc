@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ int Attach(int tree, int place) {
 }
 
 struct Option {
-  const char* name;
+  const char* name;   // null: none
   const char* value;  // null: it is a flag
 };
 
@@ -53,7 +54,7 @@ int NewFilesystem(const char* type, std::initializer_list<Option> options) {
   const Fd context(static_cast<int>(::syscall(SYS_fsopen, type, FSOPEN_CLOEXEC)));
   if (!context) return -1;
   for (const Option& option : options) {
-    if (SetOption(context.get(), option) != 0) return -1;
+    if (option.name != nullptr && SetOption(context.get(), option) != 0) return -1;
   }
   if (::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) < 0)
     return -1;
@@ -77,10 +78,12 @@ int NewOverlay(const MountEntry& entry) {
   if (!lower.folder || !upper.folder || !work.folder) return -1;
   // Its marks are attributes that an ordinary user may write, which forbids some of its features: folders of the lower layer cannot
   // be renamed (EXDEV).
-  return NewFilesystem("overlay", {{"lowerdir", lower.value},
-                                   {"upperdir", upper.value},
-                                   {"workdir", work.value},
-                                   {"userxattr", nullptr}});
+  return NewFilesystem("overlay",
+                       {{"lowerdir", lower.value},
+                        {"upperdir", upper.value},
+                        {"workdir", work.value},
+                        {"userxattr", nullptr},
+                        {entry.syncing == Syncing::kNever ? "volatile" : nullptr, nullptr}});
 }
 
 int NewTmpfs(mode_t mode) {
@@ -89,7 +92,13 @@ int NewTmpfs(mode_t mode) {
   return NewFilesystem("tmpfs", {{"mode", text}});
 }
 
-int TreeOf(const MountEntry& entry, int place) {
+int CopyOf(int mounted) {
+  return static_cast<int>(
+      ::syscall(SYS_open_tree, mounted, "",
+                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH));
+}
+
+int TreeOf(const MountEntry& entry, int place, int empty) {
   switch (entry.kind) {
     case TreeKind::kHost:
     case TreeKind::kStaged:
@@ -102,10 +111,10 @@ int TreeOf(const MountEntry& entry, int place) {
       return NewFilesystem("sysfs", {});
     case TreeKind::kDevpts:
       return NewFilesystem("devpts", {{"mode", "620"}, {"ptmxmode", "666"}});
+    case TreeKind::kEmpty:
+      return empty >= 0 ? CopyOf(empty) : NewTmpfs(entry.mode);
     case TreeKind::kItself:
-      return static_cast<int>(
-          ::syscall(SYS_open_tree, place, "",
-                    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH));
+      return CopyOf(place);
   }
   errno = EINVAL;
   return -1;
@@ -123,8 +132,17 @@ int OpenOne(int folder, const char* name) {
   return ::openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Walks by single names and follows no symlink: the world's own layer may hold any.
-int OpenPoint(int root, const MountEntry& entry, PointKind kind) {
+// Follows no symlink: the world's own layer may hold any.
+int OpenExisting(int root, const MountEntry& entry) {
+  open_how how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  return static_cast<int>(
+      ::syscall(SYS_openat2, root, entry.target.c_str() + 1, &how, sizeof(how)));
+}
+
+// The same by single names, of which those that are missing are made.
+int MakeAndOpen(int root, const MountEntry& entry, PointKind kind) {
   char path[PATH_MAX];
   if (entry.target.size() >= sizeof(path)) return errno = ENAMETOOLONG, -1;
   std::memcpy(path, entry.target.c_str(), entry.target.size() + 1);
@@ -134,7 +152,7 @@ int OpenPoint(int root, const MountEntry& entry, PointKind kind) {
   while (name != nullptr && at) {
     const char* following = ::strtok_r(nullptr, "/", &rest);
     Fd next(OpenOne(at.get(), name));
-    if (!next && errno == ENOENT && entry.if_missing == IfMissing::kCreate) {
+    if (!next && errno == ENOENT) {
       const PointKind made = following != nullptr ? PointKind::kFolder : kind;
       if (const int error = MakePoint(at.get(), name, made); error != 0) return errno = error, -1;
       next = Fd(OpenOne(at.get(), name));
@@ -153,20 +171,27 @@ PointKind KindOf(const MountEntry& entry) {
   return file ? PointKind::kFile : PointKind::kFolder;
 }
 
+int OpenPoint(int root, const MountEntry& entry) {
+  const int found = OpenExisting(root, entry);
+  if (found >= 0 || errno != ENOENT || entry.if_missing != IfMissing::kCreate) return found;
+  return MakeAndOpen(root, entry, KindOf(entry));
+}
+
 int RefuseSymlink(int place) {
   struct stat status{};
   if (::fstat(place, &status) != 0) return errno;
   return S_ISLNK(status.st_mode) ? ELOOP : 0;
 }
 
-int MountAt(int place, MountEntry& entry) {
-  Fd tree(TreeOf(entry, place));
+int MountAt(int place, NewRoot& at, MountEntry& entry) {
+  Fd tree(TreeOf(entry, place, at.empty));
   entry.tree = -1;
   if (!tree) return errno;
   int error = SetAttributes(tree.get(), entry.attributes, AT_RECURSIVE);
   if (error == 0) error = Attach(tree.get(), place);
   // By its name it could not be found again once something is mounted on top.
   if (error == 0 && entry.seal) entry.tree = tree.Release();
+  if (error == 0 && entry.kind == TreeKind::kEmpty && at.empty < 0) at.empty = tree.Release();
   return error;
 }
 
@@ -183,7 +208,10 @@ int TakeHostTree(MountEntry& entry) {
 int TakeStage(MountEntry& entry) {
   if (entry.kind != TreeKind::kStaged) return 0;
   entry.tree = NewOverlay(entry);
-  return AsErrno(entry.tree);
+  if (entry.tree >= 0 || entry.if_refused == IfRefused::kFail) return AsErrno(entry.tree);
+  // What the root shows there stays, and is read-only.
+  entry.attributes |= MOUNT_ATTR_RDONLY;
+  return 0;
 }
 
 int MountRoot() {
@@ -197,11 +225,12 @@ int MountRoot() {
   return root.Release();
 }
 
-int MountBelow(int root, MountEntry& entry) {
-  const Fd place(OpenPoint(root, entry, KindOf(entry)));
+int MountBelow(NewRoot& at, MountEntry& entry) {
+  if (entry.kind == TreeKind::kStaged && entry.tree < 0) return 0;  // refused
+  const Fd place(OpenPoint(at.root, entry));
   int error = place ? RefuseSymlink(place.get()) : errno;
   if (NothingThere(error) && entry.if_missing == IfMissing::kSkip) return 0;
-  if (error == 0) error = MountAt(place.get(), entry);
+  if (error == 0) error = MountAt(place.get(), at, entry);
   return entry.if_refused == IfRefused::kSkip ? 0 : error;
 }
 

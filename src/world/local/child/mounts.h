@@ -15,8 +15,13 @@ int TakeHostTree(MountEntry& entry);
 int TakeStage(MountEntry& entry);
 // The host's whole tree, read-only, becomes a mount on top of "/"; its descriptor.
 int MountRoot();
-// Mounts one entry below `root`.
-int MountBelow(int root, MountEntry& entry);
+// Where entries are mounted.
+struct NewRoot {
+  int root = -1;
+  int empty = -1;  // the first kEmpty that was mounted, of which the others are copies
+};
+// Mounts one entry below the root.
+int MountBelow(NewRoot& at, MountEntry& entry);
 int Seal(MountEntry& entry);
 // The links of /dev that programs expect.
 int LinkDevices(int root);

@@ -16,8 +16,9 @@ enum class TreeKind : uint8_t {
   kHost,    // what the host has at `from`, with everything mounted below
   kStaged,  // the same without what is mounted below, under an overlay that takes all changes
   kTmpfs,   // fresh and empty
-  kProc,    // fresh
-  kSysfs,   // fresh
+  kEmpty,  // a folder that stays empty: one for all places, because a file system of its own takes longer to make than all else
+  kProc,   // fresh
+  kSysfs,  // fresh
   kDevpts,  // fresh
   kItself,  // what the world has at `target`, once more on top
 };
@@ -27,13 +28,20 @@ enum class IfMissing : uint8_t {
   kSkip,    // there is nothing to cover
 };
 
-enum class IfRefused : uint8_t { kFail, kSkip };
+enum class IfRefused : uint8_t {
+  kFail,
+  kSkip,  // what is there already stays
+};
+
+// Whether an overlay waits for the disk: when it is unmounted, and when a program asks for that.
+enum class Syncing : uint8_t { kAsUsual, kNever };
 
 // One thing to be mounted in the world. They are mounted in order, later ones on top.
 struct MountEntry {
   TreeKind kind = TreeKind::kHost;
   std::string from;
   std::string upper, work;  // of kStaged
+  Syncing syncing = Syncing::kAsUsual;
   std::string target;       // absolute, without symlinks
   uint64_t attributes = 0;  // MOUNT_ATTR_*, for all mounts of the tree
   mode_t mode = 0755;       // of a tmpfs

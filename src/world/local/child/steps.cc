@@ -37,7 +37,7 @@ constexpr char kHostName[] = "sandglass";
 
 struct Progress {
   ChildPlan& plan;
-  int root = -1;
+  NewRoot place = {};
   const char* detail = "";  // what the current step is about
 };
 
@@ -95,19 +95,19 @@ int TakeStages(Progress& at) {
 }
 
 int MountReadOnlyRoot(Progress& at) {
-  at.root = MountRoot();
-  return AsErrno(at.root);
+  at.place.root = MountRoot();
+  return AsErrno(at.place.root);
 }
 
 int MountAll(Progress& at) {
   for (MountEntry& entry : at.plan.mounts) {
     at.detail = entry.target.c_str();
-    if (const int error = MountBelow(at.root, entry); error != 0) return error;
+    if (const int error = MountBelow(at.place, entry); error != 0) return error;
   }
   return 0;
 }
 
-int MakeDeviceLinks(Progress& at) { return LinkDevices(at.root); }
+int MakeDeviceLinks(Progress& at) { return LinkDevices(at.place.root); }
 
 int SealAll(Progress& at) {
   for (MountEntry& entry : at.plan.mounts) {
@@ -118,8 +118,9 @@ int SealAll(Progress& at) {
 }
 
 int LeaveTheHostsRoot(Progress& at) {
-  const int error = EnterRoot(at.root);
-  ::close(at.root);
+  const int error = EnterRoot(at.place.root);
+  ::close(at.place.root);
+  if (at.place.empty >= 0) ::close(at.place.empty);
   return error;
 }
 
