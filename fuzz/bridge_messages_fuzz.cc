@@ -11,7 +11,7 @@ namespace session = sandglass::session;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view frame = sandglass::AsText(sandglass::ByteView(data + 1, size - 1));
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
     case 0:
       if (const auto request = session::DecodeBridgeRequest(frame); request.ok())
         CHECK(session::DecodeBridgeRequest(session::Encode(*request)).value() == *request);
@@ -27,6 +27,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 3:
       if (const auto position = session::DecodePosition(frame); position.ok())
         CHECK(session::DecodePosition(session::Encode(*position)).value().next == position->next);
+      break;
+    case 5:
+      if (const auto ended = session::DecodeEnded(frame); ended.ok())
+        CHECK(session::DecodeEnded(session::Encode(*ended)).value().notices == ended->notices);
       break;
     default:
       (void)session::DecodeDone(frame);

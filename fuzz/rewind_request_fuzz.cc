@@ -5,18 +5,43 @@
 
 #include "base/bytes.h"
 #include "session/rewind_request.h"
+#include "undo/report_json.h"
 
 namespace session = sandglass::session;
+namespace undo = sandglass::undo;
+
+namespace {
+
+void TryRequest(std::string_view line) {
+  if (const auto request = session::DecodeRewindRequest(line); request.ok())
+    CHECK(session::DecodeRewindRequest(session::Encode(*request)).value() == *request);
+}
+
+void TryAnswer(std::string_view line) {
+  if (const auto answer = session::DecodeRewindAnswer(line); answer.ok())
+    CHECK(session::DecodeRewindAnswer(session::Encode(*answer)).ok());
+}
+
+void TryProgress(std::string_view line) {
+  const auto progress = session::DecodeProgress(line);
+  if (!progress) return;
+  const auto again = session::DecodeProgress(session::Encode(*progress));
+  CHECK(again && again->done == progress->done && again->total == progress->total);
+}
+
+void TryRecovery(std::string_view line) {
+  const auto json = sandglass::ParseJson(line);
+  if (!json.ok()) return;
+  if (const auto report = undo::RecoveryReportFromJson(*json); report.ok())
+    CHECK(undo::RecoveryReportFromJson(undo::ToJson(*report)).value().step == report->step);
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const std::string_view line = sandglass::AsText(sandglass::ByteView(data + 1, size - 1));
-  if (data[0] % 2 == 0) {
-    const auto request = session::DecodeRewindRequest(line);
-    if (request.ok())
-      CHECK(session::DecodeRewindRequest(session::Encode(*request)).value() == *request);
-  } else if (const auto answer = session::DecodeRewindAnswer(line); answer.ok()) {
-    CHECK(session::DecodeRewindAnswer(session::Encode(*answer)).ok());
-  }
+  using Try = void (*)(std::string_view);
+  constexpr Try kTries[] = {TryRequest, TryAnswer, TryProgress, TryRecovery};
+  kTries[data[0] % std::size(kTries)](sandglass::AsText(sandglass::ByteView(data + 1, size - 1)));
   return 0;
 }

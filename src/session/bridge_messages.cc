@@ -29,7 +29,10 @@ std::string Write(const Announce& ask) {
                     {"label", BytesToJson(ask.label)},
                     {"keep_empty", ask.if_unchanged == undo::IfUnchanged::kRecorded}}));
 }
-std::string Write(const CloseStep&) { return WriteJson(Json::Object({{"type", "close"}})); }
+std::string Write(const CloseStep& ask) {
+  return WriteJson(
+      Json::Object({{"type", "close"}, {"empty_later", ask.empty_entry == EmptyEntry::kLater}}));
+}
 std::string Write(const AskPosition&) { return WriteJson(Json::Object({{"type", "position"}})); }
 std::string Write(const RewindRequest& ask) { return Encode(ask); }
 std::string Write(const End&) { return WriteJson(Json::Object({{"type", "end"}})); }
@@ -61,6 +64,11 @@ Result<BridgeRequest> AnnounceFrom(const Json& json) {
   return BridgeRequest(std::move(ask));
 }
 
+Result<BridgeRequest> CloseFrom(const Json& json) {
+  TRY_ASSIGN(const bool later, json.GetBool("empty_later"));
+  return BridgeRequest(CloseStep{later ? EmptyEntry::kLater : EmptyEntry::kBeforeTheAnswer});
+}
+
 template <class Ask>
 Result<BridgeRequest> Plain(const Json&) {
   return BridgeRequest(Ask{});
@@ -72,7 +80,7 @@ struct RequestRow {
 };
 constexpr RequestRow kRequests[] = {
     {"supervise", SuperviseFrom}, {"forget", ForgetFrom}, {"announce", AnnounceFrom},
-    {"close", Plain<CloseStep>},  {"end", Plain<End>},    {"position", Plain<AskPosition>},
+    {"close", CloseFrom},         {"end", Plain<End>},    {"position", Plain<AskPosition>},
 };
 
 // --- Answers.
@@ -89,6 +97,22 @@ Result<const Json::Items*> ListOf(const Json& json, std::string_view key) {
   if (list == nullptr || list->AsArray() == nullptr)
     return Error(Code::kInvalid, fmt::format("\"{}\" is no list", key));
   return list->AsArray();
+}
+
+Json NoticesToJson(const std::vector<std::string>& notices) {
+  Json list = Json::Array();
+  for (const std::string& notice : notices) list.Append(BytesToJson(notice));
+  return list;
+}
+
+Result<std::vector<std::string>> NoticesFrom(const Json& json) {
+  TRY_ASSIGN(const Json::Items* list, ListOf(json, "notices"));
+  std::vector<std::string> notices;
+  for (const Json& item : *list) {
+    TRY_ASSIGN(std::string notice, BytesFromJson(item));
+    notices.push_back(std::move(notice));
+  }
+  return notices;
 }
 
 }  // namespace
@@ -112,13 +136,18 @@ std::string Encode(const Opened& answer) {
   Json recoveries = Json::Array();
   for (const undo::RecoveryReport& report : answer.recoveries)
     recoveries.Append(undo::ToJson(report));
-  return WriteJson(Json::Object({{"recoveries", std::move(recoveries)}}));
+  return WriteJson(
+      Json::Object({{"recoveries", std::move(recoveries)}, {"next_step_id", answer.next.value}}));
 }
 
 std::string Encode(const Closed& answer) {
-  Json notices = Json::Array();
-  for (const std::string& notice : answer.notices) notices.Append(BytesToJson(notice));
-  return WriteJson(Json::Object({{"notices", std::move(notices)}}));
+  return WriteJson(Json::Object({{"notices", NoticesToJson(answer.notices)},
+                                 {"changed", answer.changed},
+                                 {"next_step_id", answer.next.value}}));
+}
+
+std::string Encode(const Ended& answer) {
+  return WriteJson(Json::Object({{"notices", NoticesToJson(answer.notices)}}));
 }
 
 std::string Encode(const Position& answer) {
@@ -134,6 +163,7 @@ Result<Opened> DecodeOpened(std::string_view frame) {
   TRY_ASSIGN(const Json json, ParseAnswer(frame));
   TRY_ASSIGN(const Json::Items* list, ListOf(json, "recoveries"));
   Opened opened;
+  TRY_ASSIGN(opened.next.value, json.GetInt("next_step_id"));
   for (const Json& item : *list) {
     TRY_ASSIGN(undo::RecoveryReport report, undo::RecoveryReportFromJson(item));
     opened.recoveries.push_back(std::move(report));
@@ -143,13 +173,18 @@ Result<Opened> DecodeOpened(std::string_view frame) {
 
 Result<Closed> DecodeClosed(std::string_view frame) {
   TRY_ASSIGN(const Json json, ParseAnswer(frame));
-  TRY_ASSIGN(const Json::Items* list, ListOf(json, "notices"));
   Closed closed;
-  for (const Json& item : *list) {
-    TRY_ASSIGN(std::string notice, BytesFromJson(item));
-    closed.notices.push_back(std::move(notice));
-  }
+  TRY_ASSIGN(closed.notices, NoticesFrom(json));
+  TRY_ASSIGN(closed.changed, json.GetBool("changed"));
+  TRY_ASSIGN(closed.next.value, json.GetInt("next_step_id"));
   return closed;
+}
+
+Result<Ended> DecodeEnded(std::string_view frame) {
+  TRY_ASSIGN(const Json json, ParseAnswer(frame));
+  Ended ended;
+  TRY_ASSIGN(ended.notices, NoticesFrom(json));
+  return ended;
 }
 
 Result<Position> DecodePosition(std::string_view frame) {

@@ -38,15 +38,18 @@ struct Announce {
   undo::IfUnchanged if_unchanged = undo::IfUnchanged::kForgotten;
   friend bool operator==(const Announce&, const Announce&) = default;
 };
+// When a step that changed nothing gets its entry in the history. Later: after the answer, and before the next request is looked at.
+enum class EmptyEntry : uint8_t { kBeforeTheAnswer, kLater };
 // Close the step in all projects. Answer: Closed.
 struct CloseStep {
+  EmptyEntry empty_entry = EmptyEntry::kBeforeTheAnswer;
   friend bool operator==(const CloseStep&, const CloseStep&) = default;
 };
 // Answer: Position.
 struct AskPosition {
   friend bool operator==(const AskPosition&, const AskPosition&) = default;
 };
-// Nothing is left to be served. Answer: Done, and the process ends.
+// Nothing is left to be served. Answer: Ended, and the process ends.
 struct End {
   friend bool operator==(const End&, const End&) = default;
 };
@@ -64,9 +67,15 @@ struct Done {};
 // Unasked, as the first frame: the process is confined, all logs are open.
 struct Opened {
   std::vector<undo::RecoveryReport> recoveries;  // one for each project
+  StepId next{0};                                // as of a Position
 };
 struct Closed {
   std::vector<std::string> notices;  // what people should know of the step
+  bool changed = true;               // false: it changed nothing in any project
+  StepId next{0};                    // as of a Position
+};
+struct Ended {
+  std::vector<std::string> notices;  // what has come up since the last step was closed
 };
 struct Position {
   StepId next{0};      // an id that no project has used
@@ -77,9 +86,11 @@ std::string Encode(const Done&);
 std::string Encode(const Opened& answer);
 std::string Encode(const Closed& answer);
 std::string Encode(const Position& answer);
+std::string Encode(const Ended& answer);
 Result<Done> DecodeDone(std::string_view frame);
 Result<Opened> DecodeOpened(std::string_view frame);
 Result<Closed> DecodeClosed(std::string_view frame);
 Result<Position> DecodePosition(std::string_view frame);
+Result<Ended> DecodeEnded(std::string_view frame);
 
 }  // namespace sandglass::session

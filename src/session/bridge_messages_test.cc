@@ -12,6 +12,7 @@ TEST(BridgeMessages, RequestsSurviveTheWay) {
       Announce{{4}, "echo \xff", undo::IfUnchanged::kRecorded},
       Announce{{5}, "", undo::IfUnchanged::kForgotten},
       CloseStep{},
+      CloseStep{EmptyEntry::kLater},
       AskPosition{},
       RewindRequest{.kind = RewindKind::kRedo, .project = "/p", .count = 2},
       End{},
@@ -43,13 +44,20 @@ TEST(BridgeMessages, AnswersSurviveTheWay) {
   ASSERT_TRUE(position.ok());
   EXPECT_EQ(position->next, StepId{9});
   EXPECT_TRUE(position->begun);
-  const auto closed = DecodeClosed(Encode(Closed{.notices = {"a", "\xff"}}));
+  const auto closed =
+      DecodeClosed(Encode(Closed{.notices = {"a", "\xff"}, .changed = false, .next = StepId{8}}));
   ASSERT_TRUE(closed.ok());
   EXPECT_EQ(closed->notices, (std::vector<std::string>{"a", "\xff"}));
+  EXPECT_FALSE(closed->changed);
+  EXPECT_EQ(closed->next, StepId{8});
+  const auto ended = DecodeEnded(Encode(Ended{.notices = {"c"}}));
+  ASSERT_TRUE(ended.ok());
+  EXPECT_EQ(ended->notices, std::vector<std::string>{"c"});
   undo::RecoveryReport recovery{.recovered = true, .step = StepId{4}};
   recovery.rewind.kept = {"b"};
-  const auto opened = DecodeOpened(Encode(Opened{.recoveries = {recovery, {}}}));
+  const auto opened = DecodeOpened(Encode(Opened{.recoveries = {recovery, {}}, .next = StepId{7}}));
   ASSERT_TRUE(opened.ok());
+  EXPECT_EQ(opened->next, StepId{7});
   ASSERT_EQ(opened->recoveries.size(), 2U);
   EXPECT_TRUE(opened->recoveries[0].recovered);
   EXPECT_EQ(opened->recoveries[0].step, StepId{4});

@@ -1,5 +1,6 @@
 #include "session/bridge_process.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -23,14 +24,34 @@ constexpr int kChannel = 3;
 
 // --- In the bridge process.
 
+Status CloseStandardStreams() {
+  const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO}) {
+    if (!nothing || ::dup2(nothing.get(), stream) < 0)
+      return Error::FromErrno(errno, "close the session's streams");
+  }
+  return Ok();
+}
+
+// It has a descriptor of everything that any process of the world has open for writing.
+Status RaiseDescriptorLimit() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return Error::FromErrno(errno, "getrlimit");
+  files.rlim_cur = files.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &files) != 0) return Error::FromErrno(errno, "setrlimit");
+  return Ok();
+}
+
 // Nothing but its channel and the standard error; deaf to the terminal; ends with the session.
 Status StandAlone(int channel, pid_t session) {
   if (::dup2(channel, kChannel) < 0) return Error::FromErrno(errno, "dup2");
   if (::close_range(kChannel + 1, ~0U, 0) != 0) return Error::FromErrno(errno, "close_range");
+  TRY(CloseStandardStreams());
   if (::setsid() < 0) return Error::FromErrno(errno, "setsid");
   if (const int err = ResetSignals(); err != 0) return Error::FromErrno(err, "reset signals");
   const rlimit none{0, 0};
   if (::setrlimit(RLIMIT_CORE, &none) != 0) return Error::FromErrno(errno, "setrlimit");
+  TRY(RaiseDescriptorLimit());
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Error::FromErrno(errno, "prctl");
   if (::getppid() != session) return Error(Code::kCancelled, "the session has ended");
   (void)::prctl(PR_SET_NAME, kBridgeName);  // a help to whoever looks at processes
@@ -47,14 +68,18 @@ Result<std::unique_ptr<BridgeServer>> MakeServer(int channel, pid_t session,
 
 // Until it is asked to end, or nobody is left to ask.
 void Serve(BridgeServer& server) {
+  // Whoever is gone meanwhile is noticed by the answer.
+  const auto send = [](const std::string& frame) { (void)SendFrame(kChannel, frame); };
   while (true) {
     auto frame = ReceiveFrame(kChannel, kMaxRequestBytes);
     if (!frame.ok()) return;
     auto request = DecodeBridgeRequest(frame->bytes);
-    const std::string answer = request.ok() ? server.Answer(*request, std::move(frame->fds[0]))
-                                            : Encode(Refused(request.error()));
+    const std::string answer = request.ok()
+                                   ? server.Answer(*request, std::move(frame->fds[0]), send)
+                                   : Encode(Refused(request.error()));
     const bool ends = request.ok() && std::holds_alternative<End>(*request);
     if (!SendFrame(kChannel, answer).ok() || ends) return;
+    server.Settle();
   }
 }
 
@@ -76,7 +101,7 @@ void Serve(BridgeServer& server) {
 
 // --- In the session.
 
-Result<std::unique_ptr<BridgeProcess>> BridgeProcess::Start(
+Result<std::unique_ptr<BridgeProcess>> BridgeProcess::Begin(
     const std::vector<undo::UndoPaths>& projects, const undo::UndoOptions& options) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -87,16 +112,38 @@ Result<std::unique_ptr<BridgeProcess>> BridgeProcess::Start(
   if (pid < 0) return Error::FromErrno(errno, "start the bridge process");
   if (pid == 0) BridgeMain(theirs.get(), session, projects, options);
   theirs.Reset();
-  std::unique_ptr<BridgeProcess> bridge(new BridgeProcess(pid, std::move(ours)));
-  TRY_ASSIGN(const std::string frame, bridge->NextFrame());
+  return std::unique_ptr<BridgeProcess>(new BridgeProcess(pid, std::move(ours)));
+}
+
+Status BridgeProcess::AwaitOpened() {
+  if (!opened_) opened_ = TakeOpened();
+  return *opened_;
+}
+
+Status BridgeProcess::TakeOpened() {
+  TRY_ASSIGN(const std::string frame, NextFrame());
   TRY_ASSIGN(Opened opened, DecodeOpened(frame));
-  bridge->recoveries_ = std::move(opened.recoveries);
-  return bridge;
+  recoveries_ = std::move(opened.recoveries);
+  next_ = opened.next;
+  return Ok();
+}
+
+void BridgeProcess::BeginEnd() {
+  if (!end_sent_) end_sent_ = Send(session::End{});
+}
+
+std::vector<std::string> BridgeProcess::End() {
+  if (!channel_) return {};
+  BeginEnd();
+  const auto frame = end_sent_->ok() ? LastAnswer() : Result<std::string>(end_sent_->error());
+  if (!frame.ok()) ::kill(pid_, SIGKILL);
+  channel_.Reset();
+  auto ended = frame.ok() ? DecodeEnded(*frame) : frame.error();
+  return ended.ok() ? std::move(ended->notices) : std::vector<std::string>();
 }
 
 BridgeProcess::~BridgeProcess() {
-  if (!Ask(End{}).ok()) ::kill(pid_, SIGKILL);
-  channel_.Reset();
+  End();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
@@ -104,9 +151,13 @@ BridgeProcess::~BridgeProcess() {
 Error BridgeProcess::Death() const {
   siginfo_t info{};
   std::string how;
-  // It stays to be waited for by the destructor.
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) == 0 &&
-      info.si_code != CLD_EXITED)
+  // It hangs up a moment before it is gone, and stays to be waited for by the destructor. One that only hung up is not waited for.
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries && info.si_pid == 0; ++i) {
+    if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | WNOHANG) != 0) break;
+    if (info.si_pid == 0) ::usleep(10'000);
+  }
+  if (info.si_pid != 0 && info.si_code != CLD_EXITED)
     how = fmt::format(" by signal {}", info.si_status);
   return Error(Code::kIo, fmt::format("the bridge process was ended{}; what the command did is "
                                       "taken back when the next one starts",
@@ -120,10 +171,31 @@ Result<std::string> BridgeProcess::NextFrame() {
   return frame.error().WithContext("the bridge process");
 }
 
-Result<std::string> BridgeProcess::Ask(const BridgeRequest& request, std::span<const int> passed) {
+Status BridgeProcess::Send(const BridgeRequest& request, std::span<const int> passed) {
   const Status sent = SendFrame(channel_.get(), Encode(request), passed);
   if (!sent.ok()) return sent.error().code() == Code::kCancelled ? Death() : sent.error();
-  return NextFrame();
+  return Ok();
+}
+
+Result<std::string> BridgeProcess::Ask(const BridgeRequest& request, std::span<const int> passed) {
+  TRY(Send(request, passed));
+  return LastAnswer();
+}
+
+Status BridgeProcess::AwaitSent() {
+  Status first;
+  for (; untaken_ > 0; --untaken_) {
+    TRY_ASSIGN(const std::string frame, NextFrame());
+    if (const auto done = DecodeDone(frame); !done.ok() && first.ok()) first = done.error();
+  }
+  return first;
+}
+
+Result<std::string> BridgeProcess::LastAnswer() {
+  const Status earlier = AwaitSent();
+  TRY_ASSIGN(std::string answer, NextFrame());
+  TRY(earlier);
+  return answer;
 }
 
 Status BridgeProcess::Supervise(StepId command, const Fd& listener, pid_t world) {
@@ -134,22 +206,30 @@ Status BridgeProcess::Supervise(StepId command, const Fd& listener, pid_t world)
 }
 
 Status BridgeProcess::Forget(StepId command) {
-  TRY_ASSIGN(const std::string frame, Ask(session::Forget{command}));
-  TRY(DecodeDone(frame));
+  TRY(Send(session::Forget{command}));
+  ++untaken_;
   return Ok();
 }
 
 Status BridgeProcess::Announce(StepId step, const std::string& label,
                                undo::IfUnchanged if_unchanged) {
-  TRY_ASSIGN(const std::string frame, Ask(session::Announce{step, label, if_unchanged}));
-  TRY(DecodeDone(frame));
+  next_.reset();
+  TRY(Send(session::Announce{step, label, if_unchanged}));
+  ++untaken_;
   return Ok();
 }
 
-Result<std::vector<std::string>> BridgeProcess::CloseStep() {
-  TRY_ASSIGN(const std::string frame, Ask(session::CloseStep{}));
+Result<Closed> BridgeProcess::CloseStep(EmptyEntry empty_entry) {
+  TRY_ASSIGN(const std::string frame, Ask(session::CloseStep{empty_entry}));
   TRY_ASSIGN(Closed closed, DecodeClosed(frame));
-  return std::move(closed.notices);
+  next_ = closed.next;
+  return closed;
+}
+
+Result<StepId> BridgeProcess::NextId() {
+  if (next_) return *next_;
+  TRY_ASSIGN(const Position position, AskPosition());
+  return position.next;
 }
 
 Result<Position> BridgeProcess::AskPosition() {
@@ -157,8 +237,15 @@ Result<Position> BridgeProcess::AskPosition() {
   return DecodePosition(frame);
 }
 
-RewindAnswer BridgeProcess::Rewind(const RewindRequest& request) {
+RewindAnswer BridgeProcess::Rewind(const RewindRequest& request, const TellProgress& tell) {
+  next_.reset();  // what it does may be a step of its own
   auto frame = Ask(request);
+  while (frame.ok()) {
+    const auto progress = DecodeProgress(*frame);
+    if (!progress) break;
+    if (tell) tell(*progress);
+    frame = NextFrame();
+  }
   if (!frame.ok()) return Refused(frame.error());
   auto answer = DecodeRewindAnswer(*frame);
   return answer.ok() ? std::move(*answer) : Refused(answer.error());

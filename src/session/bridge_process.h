@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,15 @@ inline constexpr char kBridgeName[] = "sg-bridge";
 
 class BridgeProcess {
  public:
-  // Returns when the projects are recovered and their logs are open. The calling process has one thread.
-  static Result<std::unique_ptr<BridgeProcess>> Start(const std::vector<undo::UndoPaths>& projects,
+  // Returns while it opens the logs. The calling process has one thread.
+  static Result<std::unique_ptr<BridgeProcess>> Begin(const std::vector<undo::UndoPaths>& projects,
                                                       const undo::UndoOptions& options);
+  // Returns when the projects are recovered and their logs are open; before that nothing else may be asked for. Called
+  // again, it says the same at once.
+  Status AwaitOpened();
   BridgeProcess(const BridgeProcess&) = delete;
   BridgeProcess& operator=(const BridgeProcess&) = delete;
-  // Has it close the logs and end. What is to be supervised has ended before.
+  // As End(); returns when the process is gone.
   ~BridgeProcess();
 
   const std::vector<undo::RecoveryReport>& recoveries() const { return recoveries_; }
@@ -40,20 +44,38 @@ class BridgeProcess {
   Error Death() const;
 
   Status Supervise(StepId command, const Fd& listener, pid_t world);
+  // These two only send. Requests are served in order, so whatever is asked for next finds them done; if one failed, that says so.
   Status Forget(StepId command);
   Status Announce(StepId step, const std::string& label, undo::IfUnchanged if_unchanged);
-  Result<std::vector<std::string>> CloseStep();
+  // Until they are done. Who lets a process go on that is supervised already must wait: its next call would be faster.
+  Status AwaitSent();
+  Result<Closed> CloseStep(EmptyEntry empty_entry);
+  // An id that no project has used; between two steps it is known without asking.
+  Result<StepId> NextId();
   Result<Position> AskPosition();
-  RewindAnswer Rewind(const RewindRequest& request);
+  // `tell` is called while it waits, if the request wants that.
+  RewindAnswer Rewind(const RewindRequest& request, const TellProgress& tell);
+  // Has it close the logs and end. What is to be supervised has ended before, and nothing else may be asked for afterwards.
+  void BeginEnd();
+  // The same, and returns what has come up since the last step was closed.
+  std::vector<std::string> End();
 
  private:
   BridgeProcess(pid_t pid, Fd channel) : pid_(pid), channel_(std::move(channel)) {}
+  Status Send(const BridgeRequest& request, std::span<const int> passed = {});
+  // The frame that answers what was sent last.
+  Result<std::string> LastAnswer();
   // The frame that answers it.
   Result<std::string> Ask(const BridgeRequest& request, std::span<const int> passed = {});
   Result<std::string> NextFrame();
+  Status TakeOpened();
 
   const pid_t pid_;
   Fd channel_;
+  std::optional<Status> opened_;
+  std::optional<StepId> next_;
+  size_t untaken_ = 0;  // answers that nobody has waited for
+  std::optional<Status> end_sent_;
   std::vector<undo::RecoveryReport> recoveries_;
 };
 

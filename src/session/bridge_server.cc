@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "session/open_log.h"
 
 namespace sandglass::session {
 namespace {
+
+constexpr std::chrono::milliseconds kTellEvery{50};
 
 std::string AnswerWith(const RewindAnswer& answer) { return Encode(answer); }
 
@@ -23,6 +26,7 @@ Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
     const std::vector<undo::UndoPaths>& projects, undo::UndoOptions options) {
   std::unique_ptr<BridgeServer> server(new BridgeServer());
   options.observer = &server->notices_;
+  options.progress = [raw = server.get()](const undo::RewindProgress& at) { raw->Tell(at); };
   std::vector<bridge::ProjectSpec> specs;
   for (const undo::UndoPaths& paths : projects) {
     TRY_ASSIGN(auto log, OpenLogSoon(paths, options));
@@ -39,6 +43,7 @@ Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
 }
 
 BridgeServer::~BridgeServer() {
+  Settle();
   commands_.clear();
   // Left open, the next open of the log closes it.
   for (Project& project : projects_) (void)project.log->CloseAmbientStep();
@@ -47,12 +52,25 @@ BridgeServer::~BridgeServer() {
 Opened BridgeServer::opened() const {
   Opened opened;
   for (const Project& project : projects_) opened.recoveries.push_back(project.log->recovery());
+  opened.next = NextId();
   return opened;
 }
 
-std::string BridgeServer::Answer(const BridgeRequest& request, Fd passed) {
-  return std::visit([&](const auto& ask) { return AnswerWith(Do(ask, std::move(passed))); },
-                    request);
+std::string BridgeServer::Answer(const BridgeRequest& request, Fd passed, const SendBefore& send) {
+  Settle();
+  const auto* rewind = std::get_if<RewindRequest>(&request);
+  if (rewind != nullptr && rewind->progress == ProgressWanted::kYes) send_ = &send;
+  std::string answer =
+      std::visit([&](const auto& ask) { return AnswerWith(Do(ask, std::move(passed))); }, request);
+  send_ = nullptr;
+  return answer;
+}
+
+void BridgeServer::Tell(const undo::RewindProgress& progress) {
+  const Instant now = clock_.Now();
+  if (send_ == nullptr || now < told_ + kTellEvery) return;
+  told_ = now;
+  (*send_)(Encode(progress));
 }
 
 Result<Done> BridgeServer::Do(const Supervise& ask, Fd listener) {
@@ -76,35 +94,68 @@ Result<Done> BridgeServer::Do(const Announce& ask, Fd) {
     if (!announced.ok()) return announced.error();
     project.has_step = true;
   }
+  announced_ = ask;
   return Done{};
 }
 
-// In all projects, whatever fails in one of them; the first failure is told.
-Result<Closed> BridgeServer::Do(const CloseStep&, Fd) {
+Result<Closed> BridgeServer::Do(const CloseStep& ask, Fd) {
   if (commands_.empty()) supervisor_->ForgetWriters();
+  Closed closed{.changed = HasBegun()};
+  closes_later_ = ask.empty_entry == EmptyEntry::kLater && IsEmptyForSure();
+  if (!closes_later_) TRY(CloseAll());
+  closed.next = NextId();
+  if (closes_later_) closed.next = std::max(closed.next, StepId{announced_.step.value + 1});
+  closed.notices = notices_.Take();
+  if (std::string refused = supervisor_->TakeRefusals(); !refused.empty())
+    closed.notices.push_back("a change was refused: " + refused);
+  return closed;
+}
+
+// It has not begun, nobody is left who could begin it, and it will have its entry, so that its id is used.
+bool BridgeServer::IsEmptyForSure() const {
+  const bool recorded = announced_.if_unchanged == undo::IfUnchanged::kRecorded;
+  return recorded && commands_.empty() && !HasBegun() &&
+         std::ranges::all_of(projects_, [](const Project& project) {
+           return project.has_step && !project.log->open_step() && project.log->redo_depth() == 0;
+         });
+}
+
+void BridgeServer::Settle() {
+  if (!std::exchange(closes_later_, false)) return;
+  const Status closed = CloseAll();
+  if (!closed.ok())
+    notices_.Add(fmt::format("step {}, which changed nothing, is not in the history: {}",
+                             announced_.step.value, closed.error().message()));
+}
+
+// In all projects, whatever fails in one of them; the first failure is told.
+Status BridgeServer::CloseAll() {
   Status all;
   for (Project& project : projects_) {
     if (!std::exchange(project.has_step, false)) continue;
     auto closed = project.log->CloseStep();
     if (!closed.ok() && all.ok()) all = closed.error();
   }
-  if (!all.ok()) return all.error();
-  Closed closed{.notices = notices_.Take()};
-  if (std::string refused = supervisor_->TakeRefusals(); !refused.empty())
-    closed.notices.push_back("a change was refused: " + refused);
-  return closed;
+  return all;
+}
+
+bool BridgeServer::HasBegun() const {
+  return std::ranges::any_of(projects_, [](const Project& project) {
+    return project.has_step && project.log->open_step().has_value();
+  });
+}
+
+StepId BridgeServer::NextId() const {
+  StepId next{1};
+  for (const Project& project : projects_) next = std::max(next, project.log->next_step_id());
+  return next;
 }
 
 Result<Position> BridgeServer::Do(const AskPosition&, Fd) {
-  Position position{.next = StepId{1}};
-  for (const Project& project : projects_) {
-    position.next = std::max(position.next, project.log->next_step_id());
-    position.begun = position.begun || (project.has_step && project.log->open_step().has_value());
-  }
-  return position;
+  return Position{.next = NextId(), .begun = HasBegun()};
 }
 
-Result<Done> BridgeServer::Do(const End&, Fd) { return Done{}; }
+Result<Ended> BridgeServer::Do(const End&, Fd) { return Ended{.notices = notices_.Take()}; }
 
 RewindAnswer BridgeServer::Do(const RewindRequest& request, Fd) {
   const auto project = std::ranges::find(projects_, request.project, &Project::path);

@@ -41,8 +41,9 @@ Result<CommandReport> CommandRun::Run() {
 Error CommandRun::GiveUp(const Error& why) {
   parts_.world->Kill();
   for (const SupervisedProcesses& processes : std::exchange(parts_.processes, {}))
-    (void)parts_.bridge->Forget(processes.command);  // waits for their end
-  (void)parts_.tracker.GiveUp(report_.step);         // it may not know the command, or no longer
+    (void)parts_.bridge->Forget(
+        processes.command);                   // before it closes the step, it waits for their end
+  (void)parts_.tracker.GiveUp(report_.step);  // it may not know the command, or no longer
   Status closed = closed_ ? Ok() : CloseSteps();
   if (closed.ok()) return why;
   return why.WithContext(
@@ -66,10 +67,13 @@ control::Exec CommandRun::ExecFor() const {
   return exec;
 }
 
-bool CommandRun::Finished() const {
+bool CommandRun::Finished() const { return closed_ && OnlyCloses(); }
+
+// Nothing is left to be done but to close its step.
+bool CommandRun::OnlyCloses() const {
   const bool shown =
       std::ranges::all_of(pending_, [](const auto& one) { return one.second.empty(); });
-  return ended_ && closed_ && shown && !rewinds_.waiting();
+  return ended_ && shown && !rewinds_.waiting();
 }
 
 // --- What the tracker wants done.
@@ -89,7 +93,11 @@ Status CommandRun::Do(const control::StepChange& change) {
 
 Status CommandRun::CloseSteps() {
   closed_ = true;
-  TRY_ASSIGN(std::vector<std::string> notices, keeper_.Close());
+  const bool last = spec_.after == AfterCommand::kSessionEnds;
+  // The kernel takes the world apart while the bridge closes the step.
+  if (last && parts_.processes.empty() && OnlyCloses()) parts_.world->Kill();
+  TRY_ASSIGN(std::vector<std::string> notices,
+             keeper_.Close(last ? EmptyEntry::kBeforeTheAnswer : EmptyEntry::kLater));
   for (std::string& notice : notices) Warn(std::move(notice));
   TRY_ASSIGN(report_.projects, keeper_.Changes());
   return Ok();
@@ -151,9 +159,10 @@ Runner& CommandRun::runner() {
 Status CommandRun::TakeRequests() {
   if (shell_ && !closed_ && !lost_) TRY(shell_->Work());
   for (auto& [connection, request] : parts_.server->Work()) {
-    rewinds_.Ask(std::move(request), [this, id = connection](const RewindAnswer& answer) {
-      parts_.server->Answer(id, answer);
-    });
+    rewinds_.Ask(
+        std::move(request),
+        [this, id = connection](const RewindAnswer& answer) { parts_.server->Answer(id, answer); },
+        [this, id = connection](const undo::RewindProgress& at) { parts_.server->Tell(id, at); });
   }
   rewinds_.Work();
   return Ok();

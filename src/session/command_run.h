@@ -28,6 +28,7 @@ class CommandRun {
   control::Exec ExecFor() const;
   Status OpenShellChannel();
   bool Finished() const;
+  bool OnlyCloses() const;
 
   // --- What the tracker wants done; a failure ends the run.
   Status Act();

@@ -29,10 +29,11 @@
 #include "bridge/supervise/filter.h"
 #include "session/probe.h"
 #include "session/session.h"
+#include "session/upper_folders.h"
 #include "undo/undo_log.h"
-#include "world/local/child/write_places.h"
 #include "world/local/limits.h"
 #include "world/local/local_world.h"
+#include "world/local/system_folders.h"
 
 namespace sandglass::session {
 namespace {
@@ -42,7 +43,7 @@ namespace fs = std::filesystem;
 // --- The machine.
 
 Finding ExamineNamespaces() {
-  const std::string why = world::WhyNoLocalWorld();
+  const std::string why = world::WhyNoNamespaces();
   if (!why.empty()) return {"namespaces", Verdict::kFails, "a world cannot be built here", why};
   utsname name{};
   ::uname(&name);
@@ -77,12 +78,11 @@ Finding ExamineSupervision() {
 
 Finding ExamineSecondLock() {
   constexpr const char* kName = "second_lock";
-  if (world::CanLockAllWriting())
+  const std::string why = world::WhyNoWriteLock();
+  if (why.empty())
     return {kName, Verdict::kProtects, "Landlock guards files that commands have open", ""};
-  return {kName, Verdict::kAbsent,
-          "without Landlock of Linux 6.2 a command that races its own descriptors can change files "
-          "that it has open unseen",
-          "use Linux 6.2 or later with landlock among its security modules (lsm=)"};
+  return {kName, Verdict::kFails, "files that commands have open are guarded by no second lock",
+          why};
 }
 
 struct LimitRow {
@@ -167,6 +167,7 @@ Status ScratchHost::MakeFolders() {
   scratch_ = {folder_ + "/project", folder_ + "/store"};
   targets_.secret_file = folder_ + "/secret";
   targets_.store_file = scratch_.store + "/version";
+  targets_.system_file = "/usr/" + fs::path(folder_).filename().native();
   targets_.new_file = scratch_.project + "/new";
   for (const std::string& each : {scratch_.project, scratch_.store}) {
     if (::mkdir(each.c_str(), 0700) != 0) return Error::FromErrno(errno, each);
@@ -202,7 +203,6 @@ struct WorldRow {
 };
 // What must not work in a world.
 constexpr WorldRow kWorldRows[] = {
-    {"write_system", "the system's files are read-only", "a command can change the system's files"},
     {"read_home", "your home folder is hidden", "a command can read your home folder"},
     {"read_store", "the undo store is out of reach", "a command can reach the undo store"},
     {"see_processes", "other processes are out of reach", "a command can signal your processes"},
@@ -230,6 +230,52 @@ Finding JudgeRow(const WorldRow& row, const ProbeReport& report) {
           ""};
 }
 
+constexpr WorldRow kSystemRow = {"write_system", "the system's files are read-only",
+                                 "a command can change the system's files"};
+constexpr const char* kSystemLayer = "system_layer";
+
+enum class SystemFiles : uint8_t {
+  kReadOnly,
+  kChangedInTheWorld,  // and nowhere else
+  kChanged,            // or only permissions stood in the way
+};
+
+SystemFiles LookAtSystem(const ProbeReport& report, const std::string& made) {
+  if (::unlink(made.c_str()) == 0) return SystemFiles::kChanged;
+  const auto wrote = report.find(kSystemRow.name);
+  if (wrote != report.end() && !wrote->second) return SystemFiles::kReadOnly;
+  return ::geteuid() == 0 ? SystemFiles::kChangedInTheWorld : SystemFiles::kChanged;
+}
+
+Finding JudgeSystem(SystemFiles found) {
+  if (found == SystemFiles::kChanged)
+    return {kSystemRow.name, Verdict::kFails, kSystemRow.fails, ""};
+  const bool layer = found == SystemFiles::kChangedInTheWorld;
+  return {kSystemRow.name, Verdict::kProtects,
+          layer ? "what a command changes in the system stays in its world" : kSystemRow.holds, ""};
+}
+
+// Of a world of root: whether packages can be installed in it.
+Finding JudgeSystemLayer(SystemFiles found, const std::string& place) {
+  if (found != SystemFiles::kChangedInTheWorld) {
+    const Status upper = CheckCanBeUpper(place);
+    return {
+        kSystemLayer, Verdict::kAbsent,
+        fmt::format("the system is read-only in worlds of root: {}",
+                    upper.ok() ? "the kernel refuses an overlay of it" : upper.error().message()),
+        "set SANDGLASS_HOME to a folder on ext4, xfs or btrfs, and use Linux 5.11 or later"};
+  }
+  std::string takes, read_only;
+  for (const world::SystemFolder& folder : world::SystemFolders()) {
+    if (folder.why_read_only.empty())
+      takes += (takes.empty() ? "" : ", ") + folder.path;
+    else
+      read_only += fmt::format("; {} is read-only: {}", folder.path, folder.why_read_only);
+  }
+  return {kSystemLayer, read_only.empty() ? Verdict::kProtects : Verdict::kAbsent,
+          fmt::format("worlds of root keep their own changes of {}{}", takes, read_only), ""};
+}
+
 // Was what the probe made recorded, and does undo take it back?
 Finding JudgeUndo(const ScratchProject& scratch, const ProbeReport& report,
                   const std::string& made) {
@@ -249,7 +295,10 @@ Finding JudgeUndo(const ScratchProject& scratch, const ProbeReport& report,
 }
 
 std::vector<Finding> NothingChecked() {
-  std::vector<Finding> findings;
+  std::vector<Finding> findings = {{kSystemRow.name, Verdict::kUnchecked, kSystemRow.holds, ""}};
+  if (::geteuid() == 0)
+    findings.push_back(
+        {kSystemLayer, Verdict::kUnchecked, "worlds of root keep their own changes of it", ""});
   for (const WorldRow& row : kWorldRows)
     findings.push_back({row.name, Verdict::kUnchecked, row.holds, ""});
   findings.push_back({"undo", Verdict::kUnchecked, "a command's change can be undone", ""});
@@ -265,7 +314,10 @@ Result<std::vector<Finding>> TryWorld(const std::vector<std::string>& probe,
   argv.push_back(WriteTargets(host->targets()));
   TRY_ASSIGN(const std::string printed, run(host->scratch(), argv));
   TRY_ASSIGN(const ProbeReport report, ParseProbeReport(printed));
-  std::vector<Finding> findings;
+  const SystemFiles system = LookAtSystem(report, host->targets().system_file);
+  std::vector<Finding> findings = {JudgeSystem(system)};
+  if (::geteuid() == 0)
+    findings.push_back(JudgeSystemLayer(system, fs::path(host->scratch().project).parent_path()));
   for (const WorldRow& row : kWorldRows) findings.push_back(JudgeRow(row, report));
   findings.push_back(JudgeUndo(host->scratch(), report, host->targets().new_file));
   return findings;
@@ -294,7 +346,10 @@ ScratchRunner RunInLocalWorld(const std::string& program, const std::string& shi
     const Fd out(::memfd_create("probe", MFD_CLOEXEC));
     if (!nothing.valid() || !out.valid()) return Error::FromErrno(errno, "open streams");
     TRY_ASSIGN(auto streams, HostStreams::Open({nothing.get(), out.get(), nothing.get()}));
-    SessionOptions options{.extra_read_only = {program}, .shim_path = shim_path};
+    SessionOptions options{.scratch_place = fs::path(scratch.project).parent_path(),
+                           .extra_read_only = {program},
+                           .without_landlock = world::WithoutLandlock("doctor has a line for it"),
+                           .shim_path = shim_path};
     options.projects.push_back({{.project = scratch.project, .store = scratch.store}});
     TRY_ASSIGN(auto session, Session::Start(options));
     TRY(session->Run({.argv = argv, .label = "doctor"}, streams));

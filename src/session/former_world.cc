@@ -54,6 +54,17 @@ std::optional<Note> ReadNote(const Fd& folder) {
   return note;
 }
 
+// Of a folder that cannot be opened there is none: whoever opens the log tells what is wrong with it.
+std::optional<Note> NoteOfThisMachine(const std::string& store) {
+  const auto folder = OpenFolder(store);
+  if (!folder.ok()) return std::nullopt;
+  auto note = ReadNote(*folder);
+  if (note && note->machine != ThisMachine()) return std::nullopt;
+  return note;
+}
+
+bool SessionLives(const Note& note) { return StartTimeOf(note.session) == note.session_start; }
+
 }  // namespace
 
 Status NoteWorld(const std::string& store, pid_t init) {
@@ -65,15 +76,19 @@ Status NoteWorld(const std::string& store, pid_t init) {
 }
 
 void ForgetWorld(const std::string& store) {
-  if (const auto folder = OpenFolder(store); folder.ok()) ::unlinkat(folder->get(), kWorldNote, 0);
+  const auto folder = OpenFolder(store);
+  if (folder.ok() && ReadNote(*folder)) ::unlinkat(folder->get(), kWorldNote, 0);
+}
+
+std::optional<pid_t> LivingSession(const std::string& store) {
+  const auto note = NoteOfThisMachine(store);
+  if (!note || !SessionLives(*note)) return std::nullopt;
+  return note->session;
 }
 
 Status EndFormerWorld(const std::string& store) {
-  const auto folder = OpenFolder(store);
-  if (!folder.ok()) return Ok();  // whoever opens the log tells what is wrong with it
-  const auto note = ReadNote(*folder);
-  if (!note || note->machine != ThisMachine()) return Ok();
-  if (StartTimeOf(note->session) == note->session_start) return Ok();
+  const auto note = NoteOfThisMachine(store);
+  if (!note || SessionLives(*note)) return Ok();
   const Fd init(static_cast<int>(::syscall(SYS_pidfd_open, note->init, 0)));
   // Only now, when the number cannot go to another process any more.
   if (!init || StartTimeOf(note->init) != note->init_start) return Ok();

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -15,8 +16,11 @@ inline constexpr char kWorldNote[] = "world";
 
 // Before commands run: this process has a world with that first process.
 Status NoteWorld(const std::string& store, pid_t init);
-// Our world is gone.
+// The world is gone: ours, or one that was ended. A file of that name that is no such note stays.
 void ForgetWorld(const std::string& store);
+
+// The session that has a world on this store now; nullopt: none lives, or nothing tells.
+std::optional<pid_t> LivingSession(const std::string& store);
 
 // Ends the world of a session that is gone, and waits for the end of its last process. Leaves that of a session that lives alone: the
 // store's lock keeps others out. kBusy: it does not end.

@@ -16,10 +16,9 @@ class Notices : public undo::UndoObserver {
   void OnUnprotected(StepId step, std::string_view why) override EXCLUDES(mutex_);
   // Since they were taken last.
   std::vector<std::string> Take() EXCLUDES(mutex_);
-
- private:
   void Add(std::string text) EXCLUDES(mutex_);
 
+ private:
   Mutex mutex_;
   std::vector<std::string> texts_ GUARDED_BY(mutex_);
 };

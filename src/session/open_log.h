@@ -13,4 +13,8 @@ namespace sandglass::session {
 Result<std::unique_ptr<undo::UndoLog>> OpenLogSoon(const undo::UndoPaths& paths,
                                                    const undo::UndoOptions& options);
 
+// UndoLog::Discard, as soon. What a session left beside the log when it was killed goes first, its world above all: without the log,
+// nothing would tell a store that holds its socket and its note from any other folder.
+Status DiscardLogSoon(const undo::UndoPaths& paths);
+
 }  // namespace sandglass::session

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,6 +14,7 @@
 #include "session/bridge_process.h"
 #include "session/request_server.h"
 #include "session/session.h"
+#include "session/system_layer.h"
 #include "world/local/local_world.h"
 
 namespace sandglass::session {
@@ -30,7 +32,9 @@ struct Session::Parts {
   std::unique_ptr<BridgeProcess> bridge;
   std::unique_ptr<RequestServer> server;
   std::vector<SupervisedProcesses> processes;
+  std::optional<SystemLayer> system;  // none: the world has the system read-only
   std::unique_ptr<world::LocalWorld> world;
+  pid_t shell = -1;  // the first process of the shell that runs, if one does
 
   control::CommandTracker tracker{clock, {}};
   control::LineReader lines;

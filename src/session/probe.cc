@@ -59,13 +59,10 @@ bool WorksInChild(Attempt attempt) {
          WEXITSTATUS(status) == 0;
 }
 
-// Anything but "read-only" means that only permissions stand in the way.
-bool WritesSystem(const ProbeTargets&) {
-  const char* const path = "/usr/.sandglass-probe";
-  const Fd made(::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!made.valid()) return errno != EROFS;
-  ::unlink(path);
-  return true;
+// Anything but "read-only" means that only permissions stand in the way. The file stays: does the host see it?
+bool WritesSystem(const ProbeTargets& targets) {
+  const Fd made(::open(targets.system_file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  return made.valid() || errno != EROFS;
 }
 
 bool ReadsHome(const ProbeTargets& targets) { return CanOpen(targets.secret_file); }
@@ -171,6 +168,7 @@ std::string WriteTargets(const ProbeTargets& targets) {
                                  {"socket_file", BytesToJson(targets.socket_file)},
                                  {"secret_file", BytesToJson(targets.secret_file)},
                                  {"store_file", BytesToJson(targets.store_file)},
+                                 {"system_file", BytesToJson(targets.system_file)},
                                  {"new_file", BytesToJson(targets.new_file)}}));
 }
 
@@ -192,6 +190,7 @@ Result<ProbeTargets> ParseTargets(std::string_view text) {
   TRY_ASSIGN(targets.socket_file, path("socket_file"));
   TRY_ASSIGN(targets.secret_file, path("secret_file"));
   TRY_ASSIGN(targets.store_file, path("store_file"));
+  TRY_ASSIGN(targets.system_file, path("system_file"));
   TRY_ASSIGN(targets.new_file, path("new_file"));
   return targets;
 }

@@ -21,6 +21,7 @@ struct ProbeTargets {
   std::string socket_file;      // and there
   std::string secret_file;      // in the home folder of the host's user
   std::string store_file;       // of the undo store
+  std::string system_file;      // in a folder of the system; nobody has it yet
   std::string new_file;         // in the project; the one thing that should work
 };
 std::string WriteTargets(const ProbeTargets& targets);

@@ -1,9 +1,16 @@
 #include "session/project_checks.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -12,10 +19,23 @@ namespace {
 
 constexpr size_t kMaxProjects = 8;
 
-// The folder itself, or below it; real paths.
-bool LiesIn(const std::string& path, const std::string& folder) {
-  return path == folder || path.starts_with(folder.ends_with('/') ? folder : folder + '/');
-}
+struct KnownFileSystem {
+  uint64_t magic;
+  std::string_view name;
+};
+// f_type is a long, of which 32 bits are used; not all of these are in linux/magic.h.
+constexpr KnownFileSystem kNetworkFileSystems[] = {
+    {0x6969, "nfs"},       {0x517b, "smb"},          {0xff534d42, "cifs"},   {0xfe534d42, "smb3"},
+    {0x01021997, "9p"},    {0x00c36400, "ceph"},     {0x5346414f, "afs"},    {0x6b414653, "afs"},
+    {0x73757245, "coda"},  {0x0bd00bd0, "lustre"},   {0x47504653, "gpfs"},   {0x01161970, "gfs2"},
+    {0x7461636f, "ocfs2"}, {0x20030528, "orangefs"}, {0x786f4256, "vboxsf"}, {0x19830326, "beegfs"},
+};
+constexpr uint64_t kFuse = 0x65735546;
+// What stands behind "fuse." in mountinfo.
+constexpr std::string_view kNetworkFuse[] = {
+    "sshfs",      "rclone",   "s3fs",      "glusterfs", "ceph",     "ceph-fuse",   "gcsfuse",
+    "goofys",     "juicefs",  "mfs",       "curlftpfs", "davfs",    "blobfuse",    "blobfuse2",
+    "gvfsd-fuse", "smbnetfs", "seaweedfs", "cvmfs",     "mount-s3", "vmhgfs-fuse", "prl_fsd"};
 
 Status CheckApart(const std::string& one, const std::string& other) {
   if (one == other) return Error(Code::kInvalid, fmt::format("{} is named twice as project", one));
@@ -36,7 +56,56 @@ Status CheckStore(const SessionProject& owner, const SessionProject& other) {
                                            store.native(), other.paths.project));
 }
 
+// As mountinfo has it, "fuse.sshfs"; "": nothing tells.
+std::string MountTypeOf(const std::string& folder) {
+  struct statx info{};
+  if (::statx(AT_FDCWD, folder.c_str(), 0, STATX_MNT_ID, &info) != 0) return "";
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    if (!line.starts_with(fmt::format("{} ", info.stx_mnt_id))) continue;
+    // "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue"
+    const size_t type = line.find(" - ");
+    if (type == line.npos) return "";
+    return line.substr(type + 3, line.find(' ', type + 3) - type - 3);
+  }
+  return "";
+}
+
+Status CheckGround(const SessionProject& project) {
+  if (project.access == world::Access::kReadOnly) return Ok();
+  const std::string& folder = project.paths.project;
+  struct statfs info{};
+  if (::statfs(folder.c_str(), &info) != 0)
+    return Error::FromErrno(errno, fmt::format("look at the project {}", folder));
+  if ((info.f_flags & ST_RDONLY) != 0)
+    return Error(
+        Code::kUnsupported,
+        fmt::format("the project {0} is on a read-only file system: use -p {0}:ro", folder));
+  const auto magic = static_cast<uint32_t>(info.f_type);
+  const std::string type = magic == kFuse ? MountTypeOf(folder) : "";
+  const std::string_view network = NetworkFileSystem(magic, type);
+  if (network.empty()) return Ok();
+  return Error(Code::kUnsupported,
+               fmt::format("the project {0} is on {1}, where changes cannot be told from other "
+                           "machines'; copy it to a local disk, or use -p {0}:ro",
+                           folder, network));
+}
+
 }  // namespace
+
+bool LiesIn(std::string_view path, std::string_view folder) {
+  if (!path.starts_with(folder)) return false;
+  return path.size() == folder.size() || folder.ends_with('/') || path[folder.size()] == '/';
+}
+
+std::string_view NetworkFileSystem(uint64_t magic, std::string_view type) {
+  constexpr std::string_view kFusePrefix = "fuse.";
+  const auto* known = std::ranges::find(kNetworkFileSystems, magic, &KnownFileSystem::magic);
+  if (known != std::end(kNetworkFileSystems)) return known->name;
+  if (magic != kFuse || !type.starts_with(kFusePrefix)) return "";
+  const auto* fuse = std::ranges::find(kNetworkFuse, type.substr(kFusePrefix.size()));
+  return fuse == std::end(kNetworkFuse) ? "" : *fuse;
+}
 
 Status CheckProjects(const SessionOptions& options) {
   const std::vector<SessionProject>& projects = options.projects;
@@ -48,6 +117,7 @@ Status CheckProjects(const SessionOptions& options) {
       if (i < j) TRY(CheckApart(projects[i].paths.project, projects[j].paths.project));
       TRY(CheckStore(projects[i], projects[j]));
     }
+    TRY(CheckGround(projects[i]));
   }
   return Ok();
 }

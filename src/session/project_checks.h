@@ -1,5 +1,8 @@
-// What the projects of one session must be to each other.
+// What the projects of one session must be to each other, and what they may stand on.
 #pragma once
+
+#include <cstdint>
+#include <string_view>
 
 #include "base/result.h"
 #include "session/session.h"
@@ -7,6 +10,14 @@
 namespace sandglass::session {
 
 // kInvalid: too few or too many, two of them overlap, or the store of one lies in another, where commands could reach it.
+// kUnsupported: one is to be changed, and its file system is read-only or another machine's.
 Status CheckProjects(const SessionOptions& options);
+
+// The folder itself, or below it; real paths.
+bool LiesIn(std::string_view path, std::string_view folder);
+
+// The name of a file system that other machines may change as well, so that their changes could not be told from a command's; "": it is
+// none that we know. `magic` is statfs's f_type, `type` is as mountinfo has it, and matters to FUSE alone.
+std::string_view NetworkFileSystem(uint64_t magic, std::string_view type);
 
 }  // namespace sandglass::session

@@ -165,8 +165,18 @@ void RequestServer::Answer(ConnectionId connection, const RewindAnswer& answer) 
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   found->second.asked = true;
-  found->second.unsent = Encode(answer) + '\n';
+  found->second.unsent += Encode(answer) + '\n';
   if (Write(found->second)) found->second.socket.Reset();
+}
+
+void RequestServer::Tell(ConnectionId connection, const undo::RewindProgress& progress) {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end() || !found->second.socket || !found->second.unsent.empty()) return;
+  const std::string line = Encode(progress) + '\n';
+  const ssize_t sent =
+      ::send(found->second.socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  // Of a line that has begun the rest must follow.
+  if (sent > 0) found->second.unsent = line.substr(static_cast<size_t>(sent));
 }
 
 void RequestServer::Flush() {
@@ -195,18 +205,33 @@ Result<Fd> Connect(const std::string& store) {
                 : Error::FromErrno(errno, "reach the session");
 }
 
-// Nothing: the other end is gone before its line was whole, or it sends too much.
-std::optional<std::string> ReadLine(const Fd& socket) {
-  std::string line, buffer(kReadBytes, '\0');
-  while (line.size() <= kMaxAnswerBytes) {
-    const ssize_t got = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return std::nullopt;
-    line.append(buffer, 0, static_cast<size_t>(got));
-    if (line.ends_with('\n')) return line.substr(0, line.size() - 1);
+// Reads the lines of a connection.
+class Lines {
+ public:
+  explicit Lines(const Fd& socket) : socket_(socket) {}
+  // Nothing: the other end is gone before its line was whole, or it sends too much.
+  std::optional<std::string> Next() {
+    std::string buffer(kReadBytes, '\0');
+    size_t searched = 0;
+    while (read_.size() <= kMaxAnswerBytes) {
+      if (const size_t end = read_.find('\n', searched); end != read_.npos) {
+        std::string line = read_.substr(0, end);
+        read_.erase(0, end + 1);
+        return line;
+      }
+      searched = read_.size();
+      const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return std::nullopt;
+      read_.append(buffer, 0, static_cast<size_t>(got));
+    }
+    return std::nullopt;
   }
-  return std::nullopt;
-}
+
+ private:
+  const Fd& socket_;
+  std::string read_;
+};
 
 }  // namespace
 
@@ -215,7 +240,8 @@ bool SessionListens(const std::string& store) {
   return socket.ok() || socket.error().code() != Code::kNotFound;
 }
 
-Result<RewindAnswer> AskSession(const std::string& store, const RewindRequest& request) {
+Result<RewindAnswer> AskSession(const std::string& store, const RewindRequest& request,
+                                const TellProgress& tell) {
   TRY_ASSIGN(const Fd socket, Connect(store));
   const Error ended(
       Code::kCancelled,
@@ -223,8 +249,13 @@ Result<RewindAnswer> AskSession(const std::string& store, const RewindRequest& r
   const std::string line = Encode(request) + '\n';
   // A session that refuses us has answered, and does not listen any more.
   (void)::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL);
-  const auto answer = ReadLine(socket);
-  return answer ? DecodeRewindAnswer(*answer) : ended;
+  Lines lines(socket);
+  while (const auto next = lines.Next()) {
+    const auto progress = DecodeProgress(*next);
+    if (!progress) return DecodeRewindAnswer(*next);
+    if (tell) tell(*progress);
+  }
+  return ended;
 }
 
 }  // namespace sandglass::session

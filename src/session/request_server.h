@@ -47,6 +47,8 @@ class RequestServer {
   std::vector<Asked> Work();
   // No connection of that id: whoever asked has gone, and nothing happens.
   void Answer(ConnectionId connection, const RewindAnswer& answer);
+  // At once, before the answer to the same connection; lost if it does not take that now.
+  void Tell(ConnectionId connection, const undo::RewindProgress& progress);
   // Until all answers are sent, or nobody takes them.
   void Flush();
 
@@ -79,6 +81,7 @@ bool SessionListens(const std::string& store);
 
 // Has the session that owns this store do it. Blocks. kNotFound: nobody listens there. kCancelled: the session ended before it
 // answered. kDenied: it belongs to somebody else.
-Result<RewindAnswer> AskSession(const std::string& store, const RewindRequest& request);
+Result<RewindAnswer> AskSession(const std::string& store, const RewindRequest& request,
+                                const TellProgress& tell = {});
 
 }  // namespace sandglass::session

@@ -17,6 +17,10 @@ struct KindRow {
 constexpr KindRow kKinds[] = {
     {RewindKind::kUndo, "undo"}, {RewindKind::kRedo, "redo"}, {RewindKind::kRestore, "restore"}};
 
+// An answer may be long, and is not parsed to see that it is no progress.
+constexpr std::string_view kProgressStart = "{\"progress\"";
+constexpr size_t kMaxProgressBytes = 256;
+
 Result<RewindKind> KindNamed(std::string_view name) {
   for (const KindRow& row : kKinds) {
     if (row.name == name) return row.kind;
@@ -62,20 +66,6 @@ Result<Code> CodeNamed(std::string_view name) {
   return Error(Code::kInvalid, "the error has no code that is known");
 }
 
-Result<undo::RewindReport> Do(undo::UndoLog& log, const RewindRequest& request) {
-  const bool planned = request.deed == Deed::kPlanned;
-  switch (request.kind) {
-    case RewindKind::kUndo:
-      return planned ? log.PlanRollback(request.count) : log.Rollback(request.count, request.force);
-    case RewindKind::kRedo:
-      return planned ? log.PlanRedo(request.count) : log.Redo(request.count, request.force);
-    case RewindKind::kRestore:
-      break;
-  }
-  return planned ? log.PlanRestore(request.step, request.paths)
-                 : log.Restore(request.step, request.paths, request.force);
-}
-
 Json ErrorToJson(const RewindAnswer& answer) {
   Json json = Json::Object(
       {{"code", CodeName(answer.error->code())}, {"message", answer.error->message()}});
@@ -113,26 +103,13 @@ RewindAnswer Refused(Error error) {
   return answer;
 }
 
-RewindAnswer Perform(undo::UndoLog& log, const RewindRequest& request) {
-  auto report = Do(log, request);
-  if (report.ok()) {
-    RewindAnswer answer;
-    answer.report = std::move(*report);
-    return answer;
-  }
-  RewindAnswer answer = Refused(report.error());
-  RewindRequest look = request;
-  look.deed = Deed::kPlanned;
-  if (auto plan = Do(log, look); plan.ok()) answer.conflicts = std::move(plan->conflicts);
-  return answer;
-}
-
 std::string Encode(const RewindRequest& request) {
   Json json = Json::Object({{"type", NameOf(request.kind)},
                             {"project", BytesToJson(request.project)},
                             {"force", request.force == undo::Force::kYes},
                             {"dry_run", request.deed == Deed::kPlanned},
-                            {"stop", request.runners == Runners::kEnd}});
+                            {"stop", request.runners == Runners::kEnd},
+                            {"progress", request.progress == ProgressWanted::kYes}});
   if (request.kind != RewindKind::kRestore) return WriteJson(json.Set("count", request.count));
   Json paths = Json::Array();
   for (const std::string& path : request.paths) paths.Append(BytesToJson(path));
@@ -148,9 +125,11 @@ Result<RewindRequest> DecodeRewindRequest(std::string_view line) {
   TRY_ASSIGN(const bool force, Flag(json, "force"));
   TRY_ASSIGN(const bool dry_run, Flag(json, "dry_run"));
   TRY_ASSIGN(const bool stop, Flag(json, "stop"));
+  TRY_ASSIGN(const bool progress, Flag(json, "progress"));
   request.force = force ? undo::Force::kYes : undo::Force::kNo;
   request.deed = dry_run ? Deed::kPlanned : Deed::kDone;
   request.runners = stop ? Runners::kEnd : Runners::kStay;
+  request.progress = progress ? ProgressWanted::kYes : ProgressWanted::kNo;
   if (request.kind != RewindKind::kRestore) {
     TRY_ASSIGN(request.count, CountOf(json));
     return request;
@@ -158,6 +137,21 @@ Result<RewindRequest> DecodeRewindRequest(std::string_view line) {
   TRY_ASSIGN(request.step.value, json.GetInt("step_id"));
   TRY_ASSIGN(request.paths, PathsOf(json));
   return request;
+}
+
+std::string Encode(const undo::RewindProgress& progress) {
+  Json numbers = Json::Object({{"done", progress.done}, {"total", progress.total}});
+  return WriteJson(Json::Object({{"progress", std::move(numbers)}}));
+}
+
+std::optional<undo::RewindProgress> DecodeProgress(std::string_view line) {
+  if (!line.starts_with(kProgressStart) || line.size() > kMaxProgressBytes) return std::nullopt;
+  const auto json = ParseJson(line);
+  const Json* numbers = json.ok() ? json->Find("progress") : nullptr;
+  if (numbers == nullptr) return std::nullopt;
+  const auto done = numbers->GetUint("done"), total = numbers->GetUint("total");
+  if (!done.ok() || !total.ok()) return std::nullopt;
+  return undo::RewindProgress{.done = *done, .total = *total};
 }
 
 std::string Encode(const RewindAnswer& answer) {

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ enum class Runners : uint8_t {
   kEnd,   // first they get SIGTERM, after a while SIGKILL
 };
 
+// Whether who asks wants to know how far it is until the answer comes.
+enum class ProgressWanted : uint8_t { kNo, kYes };
+
 struct RewindRequest {
   RewindKind kind = RewindKind::kUndo;
   std::string project;             // absolute
@@ -40,6 +44,7 @@ struct RewindRequest {
   undo::Force force = undo::Force::kNo;
   Deed deed = Deed::kDone;
   Runners runners = Runners::kStay;
+  ProgressWanted progress = ProgressWanted::kNo;
   friend bool operator==(const RewindRequest&, const RewindRequest&) = default;
 };
 
@@ -59,6 +64,12 @@ RewindAnswer Perform(undo::UndoLog& log, const RewindRequest& request);
 std::string Encode(const RewindRequest& request);
 // kLimit: the line or a value in it is too long or too large. kInvalid: no request.
 Result<RewindRequest> DecodeRewindRequest(std::string_view line);
+
+// Sent before the answer, any number of times.
+using TellProgress = std::function<void(const undo::RewindProgress&)>;
+std::string Encode(const undo::RewindProgress& progress);
+// Nothing: the line is an answer, or makes no sense as one either.
+std::optional<undo::RewindProgress> DecodeProgress(std::string_view line);
 
 // Within kMaxAnswerBytes: a report that is longer is told without its changes.
 std::string Encode(const RewindAnswer& answer);

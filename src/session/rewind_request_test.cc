@@ -13,7 +13,8 @@ TEST(RewindRequest, SurvivesTheWayToTheSession) {
        .project = "/p",
        .step = {-2},
        .paths = {"a", "\xff"},
-       .deed = Deed::kPlanned},
+       .deed = Deed::kPlanned,
+       .progress = ProgressWanted::kYes},
   };
   for (const RewindRequest& request : requests) {
     const auto decoded = DecodeRewindRequest(Encode(request));
@@ -44,6 +45,16 @@ TEST(RewindAnswer, ARefusalKeepsItsCodeConflictsAndProcesses) {
   EXPECT_EQ(decoded->error->message(), "in use");
   EXPECT_EQ(decoded->conflicts.front().path, "a");
   EXPECT_EQ(decoded->running, answer.running);
+}
+
+TEST(RewindProgress, IsToldFromAnAnswer) {
+  const undo::RewindProgress progress{.done = 3, .total = 7};
+  EXPECT_EQ(DecodeProgress(Encode(progress)), progress);
+  for (const std::string& line :
+       {Encode(Refused(Error(Code::kBusy, "in use"))), std::string(), std::string("{}"),
+        std::string(R"({"progress":{"done":-1,"total":7}})"), std::string(R"({"progress":3})"),
+        R"({"progress":{"done":1,"total":2,"x":")" + std::string(1000, 'x') + "\"}}"})
+    EXPECT_FALSE(DecodeProgress(line).has_value()) << line;
 }
 
 TEST(RewindAnswer, AReportThatIsTooLongIsToldWithoutItsChanges) {

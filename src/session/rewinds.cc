@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "control/messages.h"
+#include "session/standstill.h"
 
 namespace sandglass::session {
 namespace {
@@ -28,15 +29,16 @@ Error Busy(const Error& error, std::string_view command, const std::vector<pid_t
 
 }  // namespace
 
-void Rewinds::Ask(RewindRequest request, Reply reply) {
+void Rewinds::Ask(RewindRequest request, Reply reply, TellProgress tell) {
   // Nothing is ended for a question, nor for what can be done, or cannot be done, all the same.
-  RewindAnswer answer = Do(request);
+  RewindAnswer answer = Do(request, tell);
   const bool in_the_way = answer.error && answer.error->code() == Code::kBusy;
   if (!in_the_way || request.runners == Runners::kStay || request.deed == Deed::kPlanned)
     return reply(answer);
   const Instant now = parts_.clock.Now();
   const Instant kill_at = now + control::kDefaultGrace;
-  waiting_.push_back({std::move(request), std::move(reply), kill_at, kill_at + kAfterKill});
+  waiting_.push_back(
+      {std::move(request), std::move(reply), std::move(tell), kill_at, kill_at + kAfterKill});
   next_look_ = now;
   runner_.End();
 }
@@ -60,11 +62,16 @@ void Rewinds::Work() {
     due.push_back(std::move(one));
     return true;
   });
-  for (const Waiting& one : due) one.reply(Do(one.request));
+  for (const Waiting& one : due) one.reply(Do(one.request, one.tell));
 }
 
-RewindAnswer Rewinds::Do(const RewindRequest& request) {
-  RewindAnswer answer = parts_.bridge->Rewind(request);
+RewindAnswer Rewinds::Carry(const RewindRequest& request, const TellProgress& tell) {
+  const Standstill still(parts_);
+  return parts_.bridge->Rewind(request, tell);
+}
+
+RewindAnswer Rewinds::Do(const RewindRequest& request, const TellProgress& tell) {
+  RewindAnswer answer = Carry(request, tell);
   if (!answer.error) return answer;
   if (answer.error->code() != Code::kBusy) return answer;
   answer.running = runner_.Processes();

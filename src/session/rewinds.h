@@ -32,7 +32,8 @@ class Rewinds {
       : parts_(parts), keeper_(keeper), runner_(runner) {}
 
   using Reply = std::function<void(const RewindAnswer&)>;
-  void Ask(RewindRequest request, Reply reply);
+  // `tell`, if any, is called before the reply.
+  void Ask(RewindRequest request, Reply reply, TellProgress tell = {});
   // Carries out what has waited long enough. Call it when Deadline() is reached, and after every change of a step.
   void Work();
   std::optional<Instant> Deadline() const;
@@ -42,10 +43,12 @@ class Rewinds {
   struct Waiting {
     RewindRequest request;
     Reply reply;
+    TellProgress tell;
     Instant kill_at, give_up_at;
   };
   bool IsClear() const;
-  RewindAnswer Do(const RewindRequest& request);
+  RewindAnswer Carry(const RewindRequest& request, const TellProgress& tell);
+  RewindAnswer Do(const RewindRequest& request, const TellProgress& tell);
 
   Session::Parts& parts_;
   const StepKeeper& keeper_;

@@ -2,24 +2,9 @@
 
 #include <signal.h>
 
-#include <algorithm>
-
-#include "base/process_tree.h"
+#include "session/standstill.h"
 
 namespace sandglass::session {
-namespace {
-
-// Without the shim and the keepers, which are its children.
-std::vector<pid_t> ProcessesOfCommands(pid_t shim) {
-  std::vector<pid_t> processes = DescendantsOf(shim);
-  const std::vector<pid_t> keepers = ChildrenOf(shim);
-  std::erase_if(processes,
-                [&](pid_t pid) { return std::ranges::find(keepers, pid) != keepers.end(); });
-  return processes;
-}
-
-}  // namespace
-
 std::vector<pid_t> CommandRunner::Processes() const {
   return ProcessesOfCommands(parts_.world->init_pid());
 }
@@ -30,18 +15,18 @@ void CommandRunner::End() {
 
 void ShellRunner::NoteShell() {
   const std::vector<pid_t> processes = ProcessesOfCommands(parts_.world->init_pid());
-  if (!processes.empty()) shell_ = processes.front();
+  if (!processes.empty()) parts_.shell = processes.front();
 }
 
 std::vector<pid_t> ShellRunner::Processes() const {
   std::vector<pid_t> processes = ProcessesOfCommands(parts_.world->init_pid());
-  std::erase(processes, shell_);
+  std::erase(processes, parts_.shell);
   return processes;
 }
 
 void ShellRunner::End() {
   for (const pid_t pid : ProcessesOfCommands(parts_.world->init_pid())) {
-    if (pid != shell_)
+    if (pid != parts_.shell)
       ::kill(pid, SIGTERM);
     else if (keeper_.has_begun())
       ::kill(pid, SIGINT);  // a loop of its own would only go on with its next round

@@ -29,7 +29,6 @@ class ShellRunner : public Runner {
  private:
   Session::Parts& parts_;
   const StepKeeper& keeper_;
-  pid_t shell_ = -1;
 };
 
 }  // namespace sandglass::session

@@ -1,6 +1,7 @@
 #include "session/session.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -28,14 +29,16 @@ std::vector<std::string> StoresOf(const std::vector<undo::UndoPaths>& projects) 
   return stores;
 }
 
-world::LocalWorldSpec WorldFor(const SessionOptions& options) {
+world::LocalWorldSpec WorldFor(const SessionOptions& options, const Session::Parts& parts) {
   world::LocalWorldSpec spec{.layer = options.layer,
+                             .system_layer = parts.system ? parts.system->folder() : "",
                              .extra_read_only = options.extra_read_only,
                              .extra_read_write = options.extra_read_write,
                              .hidden_paths = options.hidden_paths,
                              .command_filter = bridge::BuildFilter(),
                              .shim_path = options.shim_path,
-                             .limits = options.limits};
+                             .limits = options.limits,
+                             .without_landlock = options.without_landlock};
   for (const SessionProject& project : options.projects) {
     spec.projects.push_back(
         {project.paths.project, project.access, project.stage_upper, project.stage_work});
@@ -46,33 +49,85 @@ world::LocalWorldSpec WorldFor(const SessionOptions& options) {
   return spec;
 }
 
+// Not for ordinary users: nothing of the system would be theirs to change. What cannot be had leaves the system read-only, which
+// weakens nothing.
+void TakeSystemLayer(const SessionOptions& options, Session::Parts& parts) {
+  const bool kept = !options.layer.empty();
+  if (::geteuid() != 0 || (!kept && options.scratch_place.empty())) return;
+  auto layer = kept ? SystemLayer::Kept(options.layer + "/system")
+                    : SystemLayer::Fresh(options.scratch_place);
+  if (layer.ok())
+    parts.system.emplace(std::move(*layer));
+  else
+    parts.log.Info("the system is read-only", {{"why", layer.error().message()}});
+}
+
+bool AllExist(const std::vector<std::string>& paths) {
+  return std::ranges::all_of(
+      paths, [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; });
+}
+
 }  // namespace
+
+// The bridge opens the logs while the world's first process contains itself: neither needs the other, and no command runs before
+// both are done. Only a store that is yet to be made must be there before a world is built that hides it.
+Status Session::StartTogether(Parts& parts, const world::LocalWorldSpec& spec,
+                              const undo::UndoOptions& undo) {
+  TRY_ASSIGN(parts.bridge, BridgeProcess::Begin(parts.writable, undo));
+  if (!AllExist(spec.hidden_paths)) TRY(parts.bridge->AwaitOpened());
+  auto world = world::LocalWorld::Begin(spec);
+  // Its refusal comes first: whoever cannot have the projects needs no world.
+  TRY(parts.bridge->AwaitOpened());
+  TRY_ASSIGN(parts.world, std::move(world));
+  return Ok();
+}
 
 Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
+  // Before the bridge, whose own refusals would say less.
+  TRY(world::CheckMachine(options.without_landlock));
   TRY(CheckProjects(options));
   auto parts = std::make_unique<Parts>();
   parts->log = options.log;
   parts->writable = WritableOf(options);
   for (const undo::UndoPaths& paths : parts->writable) TRY(EndFormerWorld(paths.store));
-  TRY_ASSIGN(parts->bridge, BridgeProcess::Start(parts->writable, options.undo));
-  TRY_ASSIGN(parts->server, RequestServer::Open(StoresOf(parts->writable), parts->clock));
-  TRY_ASSIGN(parts->world, world::LocalWorld::Start(WorldFor(options)));
-  for (const undo::UndoPaths& paths : parts->writable)
-    TRY(NoteWorld(paths.store, parts->world->init_pid()));
-  for (const std::string& note : parts->world->notes()) parts->log.Debug(note);
-  parts->log.Info("world started", {{"projects", options.projects.size()}});
-  return std::unique_ptr<Session>(new Session(std::move(parts)));
+  TakeSystemLayer(options, *parts);
+  TRY(StartTogether(*parts, WorldFor(options, *parts), options.undo));
+  // From here on the stores are ours, and the destructor takes the notes away.
+  std::unique_ptr<Session> session(new Session(std::move(parts)));
+  TRY(session->FinishStart());
+  session->parts_->log.Info("world started", {{"projects", options.projects.size()}});
+  return session;
 }
 
+Status Session::FinishStart() {
+  TRY_ASSIGN(parts_->server, RequestServer::Open(StoresOf(parts_->writable), parts_->clock));
+  for (const undo::UndoPaths& paths : parts_->writable)
+    TRY(NoteWorld(paths.store, parts_->world->init_pid()));
+  TRY(parts_->world->AwaitShim());
+  for (const std::string& note : parts_->world->notes()) parts_->log.Debug(note);
+  return Ok();
+}
+
+// The bridge keeps the stores locked until nobody needs the notes any more: the world is gone, or the kernel has told that no process
+// of a command is left in it. In the second case bridge and world end together.
 Session::~Session() {
-  parts_->world.reset();
+  const bool is_empty = parts_->processes.empty();
+  parts_->world->Kill();
+  if (!is_empty) parts_->world.reset();
   for (const undo::UndoPaths& paths : parts_->writable) ForgetWorld(paths.store);
+  parts_->bridge->BeginEnd();
+  parts_->world.reset();
+  for (const std::string& notice : parts_->bridge->End()) parts_->log.Warn(notice);
 }
 
 Result<CommandReport> Session::Run(const CommandSpec& spec, HostStreams& streams) {
-  return CommandRun(*parts_, streams, spec).Run();
+  auto report = CommandRun(*parts_, streams, spec).Run();
+  if (report.ok())
+    for (const std::string& weakness : parts_->world->weaknesses())
+      report->warnings.push_back(weakness);
+  return report;
 }
 
 const std::vector<undo::RecoveryReport>& Session::recoveries() const {

@@ -32,9 +32,14 @@ struct SessionProject {
 struct SessionOptions {
   std::vector<SessionProject> projects;  // commands start in the first one
   std::string layer;                     // what the world keeps between sessions; "": nothing
+  // Where a session of root without a layer keeps what commands change in the system, until it ends; "": nowhere, the system is
+  // read-only then.
+  std::string scratch_place;
   std::vector<std::string> hidden_paths;
   std::vector<std::string> extra_read_only, extra_read_write;
   world::Limits limits;
+  // None: a kernel without Landlock is refused. Else each report warns of what that leaves open.
+  std::optional<world::WithoutLandlock> without_landlock = {};
   std::string shim_path;
   undo::UndoOptions undo;
   Logger log = Logger::Null();
@@ -42,12 +47,18 @@ struct SessionOptions {
 
 class ShellWords;
 
+enum class AfterCommand : uint8_t {
+  kSessionGoesOn,
+  kSessionEnds,  // so the world may go as soon as it is not needed any more, and nothing else is run
+};
+
 struct CommandSpec {
   std::vector<std::string> argv;
   std::string cwd;  // absolute; "": the first project
   std::vector<control::EnvEntry> env;
   std::optional<std::chrono::milliseconds> timeout;
   std::string label;  // as history shows it
+  AfterCommand after = AfterCommand::kSessionGoesOn;
   // Not null: it is a bash with ShellArguments(), and each of its command lines is a step.
   const ShellWords* shell = nullptr;
 };
@@ -67,7 +78,7 @@ struct CommandReport {
 
 class Session {
  public:
-  // Starts the bridge process, which recovers the projects, then builds the world. Whatever protection cannot be set up is an error, and nothing runs.
+  // Starts the bridge process, which recovers the projects, and meanwhile builds the world. Whatever protection cannot be set up is an error, and nothing runs.
   static Result<std::unique_ptr<Session>> Start(const SessionOptions& options);
   ~Session();
   struct Parts;  // for the files of this module: parts.h
@@ -84,6 +95,9 @@ class Session {
 
  private:
   explicit Session(std::unique_ptr<Parts> parts);
+  static Status StartTogether(Parts& parts, const world::LocalWorldSpec& spec,
+                              const undo::UndoOptions& undo);
+  Status FinishStart();
   std::unique_ptr<Parts> parts_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace sandglass::session {
@@ -19,8 +21,14 @@ Status ShellLines::Work() {
   return Ok();
 }
 
+Status ShellLines::CloseLine() {
+  TRY_ASSIGN(std::vector<std::string> notices, keeper_.Close());
+  std::ranges::move(notices, std::back_inserter(notices_));
+  return Ok();
+}
+
 Status ShellLines::On(const std::string& tag, const LineBegins& begins) {
-  TRY_ASSIGN(notices_, keeper_.Close());  // that of a line whose end was not told
+  TRY(CloseLine());
   TRY_ASSIGN(const StepId id, keeper_.NextId());
   const std::string& label = begins.line.empty() ? kUnknownLine : begins.line;
   TRY(keeper_.Open(id, label, undo::IfUnchanged::kForgotten));
@@ -29,11 +37,10 @@ Status ShellLines::On(const std::string& tag, const LineBegins& begins) {
 }
 
 Status ShellLines::On(const std::string& tag, const LineEnded&) {
-  TRY_ASSIGN(std::vector<std::string> notices, keeper_.Close());
-  notices.insert(notices.begin(), notices_.begin(), notices_.end());
-  notices_.clear();
+  TRY(CloseLine());
   ShellReply reply;
-  for (const std::string& notice : notices) reply.text += fmt::format("sandglass: {}\n", notice);
+  for (const std::string& notice : std::exchange(notices_, {}))
+    reply.text += fmt::format("sandglass: {}\n", notice);
   channel_.Send(tag, reply);
   return Ok();
 }

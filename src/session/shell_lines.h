@@ -36,6 +36,7 @@ class ShellLines {
   Status Work();
 
  private:
+  Status CloseLine();
   Status On(const std::string& tag, const LineBegins& begins);
   Status On(const std::string& tag, const LineEnded&);
   Status On(const std::string& tag, const WordsTyped& typed);

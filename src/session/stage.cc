@@ -2,11 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,7 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/io.h"
+#include "base/clock.h"
+#include "session/upper_folders.h"
 #include "undo/metadata.h"
 #include "undo/object.h"
 
@@ -28,40 +25,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kInUse = "stage-";
 constexpr std::string_view kKept = "kept-";
 constexpr mode_t kOwnerOnly = 0700;
-
-// One on top of another cannot take changes, and its marks need attributes.
-Status CheckCanBeUpper(const std::string& folder) {
-  struct statfs info{};
-  if (::statfs(folder.c_str(), &info) != 0) return Error::FromErrno(errno, folder);
-  if (info.f_type == OVERLAYFS_SUPER_MAGIC)
-    return Error(Code::kUnsupported, fmt::format("{} lies on an overlay itself", folder));
-  if (::setxattr(folder.c_str(), "user.overlay.probe", "y", 1, 0) != 0)
-    return Error(Code::kUnsupported,
-                 fmt::format("the file system of {} has no extended attributes", folder), errno);
-  (void)::removexattr(folder.c_str(), "user.overlay.probe");
-  return Ok();
-}
-
-void RemoveFolder(const fs::path& folder) {
-  const Fd parent(::open(folder.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (parent) (void)RemoveTreeAt(parent.get(), folder.filename().c_str());
-}
-
-Result<Fd> Lock(const std::string& folder) {
-  Fd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return Error::FromErrno(errno, fmt::format("lock {}", folder));
-  return lock;
-}
-
-// Whoever is still there has its stage locked.
-void RemoveOrphans(const std::string& place) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(place, error)) {
-    if (!entry.path().filename().native().starts_with(kInUse)) continue;
-    if (Lock(entry.path().native()).ok()) RemoveFolder(entry.path());
-  }
-}
 
 int64_t NowNs() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -100,14 +63,14 @@ Result<Stage> Stage::MakeIn(const std::string& project, const std::string& place
   std::error_code error;
   fs::create_directories(place, error);
   if (error) return Error::FromErrno(error.value(), fmt::format("make {}", place));
-  RemoveOrphans(place);
+  RemoveUnused(place, kInUse);
   std::string folder = fmt::format("{}/{}XXXXXX", place, kInUse);
   if (::mkdtemp(folder.data()) == nullptr)
     return Error::FromErrno(errno, fmt::format("make a folder in {}", place));
   Stage stage;
   stage.project_ = project;
   stage.folder_ = std::move(folder);
-  TRY_ASSIGN(stage.lock_, Lock(stage.folder_));
+  TRY_ASSIGN(stage.lock_, LockFolder(stage.folder_));
   TRY(stage.Prepare());
   return stage;
 }
@@ -120,6 +83,9 @@ Status Stage::Prepare() {
   }
   TRY(MakeAlike(upper(), project_));
   started_ns_ = NowNs();
+  // Files are stamped by a clock that lags behind: from here on, whatever somebody else edits is stamped later than that.
+  constexpr int kTries = 100;  // a clock that is set back meanwhile is not waited for
+  for (int i = 0; i < kTries && StampingNow() <= started_ns_; ++i) ::usleep(500);
   return Ok();
 }
 

@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/rel_path.h"
 #include "undo/place.h"
+#include "undo/step_files.h"
 
 namespace sandglass::session {
 namespace {
@@ -39,17 +40,6 @@ int AsCall(const Status& status) {
   if (status.ok()) return 0;
   errno = status.error().sys_errno() != 0 ? status.error().sys_errno() : EIO;
   return -1;
-}
-
-Status CopyContent(int from, int to) {
-  constexpr size_t kPiece = size_t{1} << 20;
-  std::vector<uint8_t> buffer(kPiece);
-  for (off_t offset = 0;;) {
-    TRY_ASSIGN(const size_t got, PReadFully(from, buffer, offset));
-    TRY(PWriteFully(to, ByteView(buffer.data(), got), offset));
-    if (got < kPiece) return Ok();
-    offset += static_cast<off_t>(got);
-  }
 }
 
 class Applier {
@@ -178,7 +168,8 @@ class Applier {
     TRY_ASSIGN(const Fd content, OpenStagedFile(staged));
     TRY_ASSIGN(const undo::OpenObject present, OpenPresent(path));
     if (present.readable && present.stat.size == staged.stat.size) {
-      TRY_ASSIGN(const bool same, HaveSameContent(content.get(), present.fd.get()));
+      TRY_ASSIGN(const bool same,
+                 undo::SameBytes(content.get(), present.fd.get(), staged.stat.size));
       if (same) return Ok();
     }
     TRY_ASSIGN(Ticket ticket,
@@ -190,7 +181,8 @@ class Applier {
     const int failure = file ? 0 : errno;
     TRY(ticket.Commit(failure == 0 ? undo::Outcome::Done() : undo::Outcome::Failed(failure)));
     if (failure != 0) return Error::FromErrno(failure, fmt::format("write {}", path));
-    return CopyContent(content.get(), file.get());
+    TRY(undo::CopySparse(content.get(), file.get(), staged.stat.size));
+    return Ok();
   }
 
   // With its owner's permissions for the time being, so that changes within it can be made.

@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "base/io.h"
 #include "base/rel_path.h"
 #include "undo/place.h"
+#include "undo/step_files.h"
 
 namespace sandglass::session {
 namespace {
@@ -191,7 +191,7 @@ class Scanner {
     if (staged.stat.size != present.stat.size) return false;
     TRY_ASSIGN(const Fd content, OpenStagedFile(staged));
     if (!present.readable) return false;
-    return HaveSameContent(content.get(), present.fd.get());
+    return undo::SameBytes(content.get(), present.fd.get(), staged.stat.size);
   }
 
   const Stage& stage_;
@@ -219,18 +219,6 @@ Result<Fd> OpenStagedFile(const undo::OpenObject& object) {
   undo::Lower(object, lifted);
   if (!file) return Error::FromErrno(error, "read a staged file");
   return file;
-}
-
-Result<bool> HaveSameContent(int one, int other) {
-  constexpr size_t kPiece = size_t{128} << 10;
-  std::vector<uint8_t> a(kPiece), b(kPiece);
-  for (off_t offset = 0;;) {
-    TRY_ASSIGN(const size_t got, PReadFully(one, a, offset));
-    TRY_ASSIGN(const size_t same, PReadFully(other, b, offset));
-    if (got != same || std::memcmp(a.data(), b.data(), got) != 0) return false;
-    if (got < kPiece) return true;
-    offset += static_cast<off_t>(got);
-  }
 }
 
 Result<StageScan> ScanStage(const Stage& stage) { return Scanner(stage).Scan(); }

@@ -34,6 +34,5 @@ Result<undo::Metadata> StagedMetadata(const undo::OpenObject& object);
 bool IsOfTheCommand(std::string_view xattr);
 // A descriptor that reads the content of a file of the stage, whatever its mode.
 Result<Fd> OpenStagedFile(const undo::OpenObject& object);
-Result<bool> HaveSameContent(int one, int other);
 
 }  // namespace sandglass::session

@@ -17,7 +17,7 @@ class StepKeeper {
   Result<StepId> NextId() const;
   Status Open(StepId id, const std::string& label, undo::IfUnchanged if_unchanged);
   // In all projects. Returns what people should know of it. Without a step nothing happens.
-  Result<std::vector<std::string>> Close();
+  Result<std::vector<std::string>> Close(EmptyEntry empty_entry = EmptyEntry::kBeforeTheAnswer);
   // What the step that was closed last did.
   Result<std::vector<ProjectStep>> Changes() const;
   // Leaves it open, as if the bridge had been killed: the next start takes it back, and redo brings it again.
@@ -31,6 +31,7 @@ class StepKeeper {
   Session::Parts& parts_;
   StepId id_{0};
   bool has_step_ = false;
+  bool changed_ = true;  // what was closed last, something
   std::string label_;
 };
 

@@ -1,4 +1,5 @@
 // Session, bridge, shim and keeper killed, alone or together: nothing is lost, nobody lives on, and the next start recovers and says so.
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -86,23 +87,74 @@ TEST_F(SandglassDeaths, OfTheKeeper) {
   EXPECT_TRUE(TreesEqual(before_, workspace_.Snapshot()));
 }
 
-// Stopped, the shim does not notice that its session is gone: whoever comes next ends the world before it recovers.
-TEST_F(SandglassDeaths, OfTheSessionWhileTheShimCannotAct) {
-  before_ = workspace_.Snapshot();
-  const Started run = Begin({"run", "--", "sh", "-c", "rm -rf src; touch ready; sleep 63.5"});
-  WaitUntilExists("ready");
-  ASSERT_TRUE(BeginsToRun("63.5"));
-  const Cast cast = CastOf(run.pid);
-  ASSERT_EQ(cast.shims.size(), 1U);
-  MustCall(::kill(cast.shims.front(), SIGSTOP), "stop the shim");
-  EXPECT_TRUE(Kill(cast, Victim::kSession));
-  EXPECT_EQ(Finish(run).exit_code, -SIGKILL);
-  EXPECT_TRUE(IsRunning("63.5")) << "or this test could not fail";
+// Stopped, the shim does not notice that its session is gone: whoever comes next ends the world before it touches the store.
+class DeathOfTheSessionWhileTheShimCannotAct : public SandglassDeaths {
+ protected:
+  void SetUp() override {
+    SandglassDeaths::SetUp();
+    if (IsSkipped()) return;
+    before_ = workspace_.Snapshot();
+    const Started run = Begin({"run", "--", "sh", "-c", "rm -rf src; touch ready; sleep 63.5"});
+    WaitUntilExists("ready");
+    ASSERT_TRUE(BeginsToRun("63.5"));
+    const Cast cast = CastOf(run.pid);
+    ASSERT_EQ(cast.shims.size(), 1U);
+    MustCall(::kill(cast.shims.front(), SIGSTOP), "stop the shim");
+    EXPECT_TRUE(Kill(cast, Victim::kSession));
+    EXPECT_EQ(Finish(run).exit_code, -SIGKILL);
+    EXPECT_TRUE(IsRunning("63.5")) << "or these tests could not fail";
+  }
+  void ExpectTheWorldHasEnded() {
+    EXPECT_FALSE(IsRunning("63.5"));
+    EXPECT_THAT(SurvivorsAfter(std::chrono::seconds(10)), IsEmpty());
+  }
+};
+
+TEST_F(DeathOfTheSessionWhileTheShimCannotAct, AndTheNextProgramIsUndo) {
   const Ended next = Sandglass({"undo", "--dry-run"});
   EXPECT_THAT(next.err, HasSubstr("the interrupted step 1 has been taken back"));
-  EXPECT_FALSE(IsRunning("63.5"));
   EXPECT_TRUE(TreesEqual(before_, workspace_.Snapshot()));
-  EXPECT_THAT(SurvivorsAfter(std::chrono::seconds(10)), IsEmpty());
+  ExpectTheWorldHasEnded();
+}
+
+TEST_F(DeathOfTheSessionWhileTheShimCannotAct, AndTheNextProgramIsStatus) {
+  const Ended next = Sandglass({"status"});
+  EXPECT_THAT(next.out, HasSubstr("the interrupted step 1 has been taken back")) << next.err;
+  EXPECT_TRUE(TreesEqual(before_, workspace_.Snapshot()));
+  ExpectTheWorldHasEnded();
+}
+
+TEST_F(DeathOfTheSessionWhileTheShimCannotAct, AndTheNextProgramIsDiscard) {
+  const TreeSnapshot left = workspace_.Snapshot();
+  const Ended next = Sandglass({"discard", "--yes"});
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+  EXPECT_TRUE(TreesEqual(left, workspace_.Snapshot()));
+  ExpectTheWorldHasEnded();
+}
+
+// What it leaves in the store does not outlive the store.
+TEST_F(SandglassDeaths, OfAllAndTheNextProgramIsDiscard) {
+  EXPECT_EQ(Run({"touch", "first"}).exit_code, 0);
+  KillInTheMiddle(Victim::kAll);
+  const Ended discarded = Sandglass({"discard", "--yes"});
+  EXPECT_EQ(discarded.exit_code, 0) << discarded.err;
+  EXPECT_TRUE(TreesEqual(dead_, workspace_.Snapshot()));
+  const Ended next = Run({"touch", "second"});
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+  EXPECT_THAT(Sandglass({"history"}).out, Not(HasSubstr("first")));
+}
+
+TEST_F(SandglassDeaths, NobodyDiscardsTheStoreOfASessionThatLives) {
+  const Started run =
+      Begin({"run", "--", "sh", "-c",
+             "touch ready; while test ! -e stop; do sleep 0.05; done; rm keep.txt"});
+  WaitUntilExists("ready");
+  const Ended refused = Sandglass({"discard", "--yes"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr(fmt::format("a session (process {}) is using", run.pid)));
+  EXPECT_EQ(Sandglass({"undo", "--stop"}).exit_code, 0) << "it can still be reached";
+  EXPECT_TRUE(workspace_.Exists("keep.txt"));
+  Finish(run);
 }
 
 // Its world is not the one of a session that is gone.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -179,7 +180,7 @@ TEST_F(SandglassProjects, AnOptionOfTheCommandIsNotOurs) {
 // --- What is no project
 
 TEST_F(SandglassProjects, FoldersOfTheSystemAreRefusedUnlessThatIsMeant) {
-  for (const char* folder : {"/", "/etc", "/usr", "/proc", "/sys", "/dev", "/boot", "/bin", "/lib",
+  for (const char* folder : {"/etc", "/usr", "/proc", "/sys", "/dev", "/boot", "/bin", "/lib",
                              "/sbin", "/var", "/run", "/tmp", "/home"}) {
     const Ended ran = Sandglass({"run", "-p", folder, "--", "true"});
     EXPECT_EQ(ran.exit_code, 125) << folder;
@@ -187,6 +188,41 @@ TEST_F(SandglassProjects, FoldersOfTheSystemAreRefusedUnlessThatIsMeant) {
   }
   EXPECT_EQ(Sandglass({"run", "-p", home_ + ":ro", "--", "true"}).exit_code, 125)
       << "it holds what commands must not see";
+}
+
+TEST_F(SandglassProjects, TheWholeMachineIsNoneEvenIfThatIsMeant) {
+  for (const Words& words : {Words{"run", "-p", "/", "--", "true"},
+                             {"run", "-p", "/", "--allow-broad", "--", "true"},
+                             {"run", "-p", "/:ro", "--", "true"}}) {
+    const Ended ran = Sandglass(words);
+    EXPECT_EQ(ran.exit_code, 125);
+    EXPECT_THAT(ran.err, HasSubstr("/ cannot be a project"));
+    EXPECT_THAT(ran.err, Not(HasSubstr("--allow-broad")));
+  }
+}
+
+// Each of its writes would fail.
+TEST_F(SandglassProjects, OnAReadOnlyFileSystemOneCanOnlyBeRead) {
+  const std::string script = "mount --bind " + other_ + " " + other_ +
+                             " && mount -o remount,bind,ro " + other_ + " && cd " + other_ +
+                             " && export SANDGLASS_HOME=" + state_ + " && ";
+  const auto run = [&](const std::string& words) {
+    const std::string out = workspace_.root() + "/out";
+    const std::string unshare = ::geteuid() == 0 ? "unshare -m" : "unshare -rm";
+    const std::string command =
+        unshare + " sh -c '" + script + SANDGLASS_BINARY " " + words + "' >" + out + " 2>&1";
+    const int status = std::system(command.c_str());
+    return Ended{.exit_code = WEXITSTATUS(status),
+                 .out = Must(ReadFileAt(AT_FDCWD, out.c_str(), 1 << 20))};
+  };
+  for (const char* words : {"run -- touch made", "run --stage --discard -- touch made"}) {
+    const Ended refused = run(words);
+    EXPECT_EQ(refused.exit_code, 125);
+    EXPECT_THAT(refused.out,
+                HasSubstr("is on a read-only file system: use -p " + other_ + ":ro\n"));
+  }
+  // An ordinary user's own mount needs a namespace in which that user is root, and there is no world of root for somebody who is none.
+  if (::geteuid() == 0) EXPECT_EQ(run("run -p " + other_ + ":ro -- cat there.txt").out, "there\n");
 }
 
 TEST_F(SandglassProjects, TheProjectAboveIsFoundFromBelow) {

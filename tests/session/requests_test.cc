@@ -265,5 +265,40 @@ TEST_F(SessionRequests, AStoreDeepDownIsReachedToo) {
   EXPECT_EQ(Finish(running).exit_code, 128 + SIGTERM);
 }
 
+// --- Who looks on, or would like to have the project as well.
+
+TEST_F(SessionRequests, StatusNamesTheSessionAndItsStep) {
+  MakeStep("touch one");
+  MakeStep("touch two");
+  ASSERT_EQ(WithStore({"undo"}).exit_code, 0);
+  const Started idle = BeginIdle();
+  const std::string early = WithStore({"status"}).out;
+  EXPECT_THAT(early, HasSubstr("in use       by session " + std::to_string(idle.pid) + "\n"));
+  EXPECT_THAT(early, HasSubstr("can redo     1\n"));
+  EXPECT_THAT(WithStore({"status", "--json"}).out, HasSubstr(R"("redo_steps":1,)"));
+  Stop(idle);
+
+  MustCall(::unlink(workspace_.Path("stop").c_str()), "unlink");
+  const Started busy = BeginScript(std::string("touch ready; ") + kUntilStopped);
+  WaitUntilExists("ready");
+  const std::string pid = std::to_string(busy.pid);
+  EXPECT_THAT(WithStore({"status"}).out,
+              HasSubstr("in use       by session " + pid + ", in step 3: sh -c 'touch ready;"));
+  const Json status = Must(ParseJson(WithStore({"status", "--json"}).out, 1 << 20));
+  Stop(busy);
+  ASSERT_NE(status.Find("session"), nullptr);
+  EXPECT_EQ(status.Find("session")->GetInt("pid").value(), busy.pid);
+  EXPECT_EQ(status.Find("session")->Find("open_step")->GetInt("id").value(), 3);
+}
+
+TEST_F(SessionRequests, ARefusedRunNamesTheSessionAndNotItsBridge) {
+  const Started idle = BeginIdle();
+  const std::string words =
+      "a session (process " + std::to_string(idle.pid) + ") is using the undo store";
+  EXPECT_THAT(WithStore({"run", "--", "true"}).err, HasSubstr(words));
+  EXPECT_THAT(WithStore({"run", "--stage", "--discard", "--", "true"}).err, HasSubstr(words));
+  Stop(idle);
+}
+
 }  // namespace
 }  // namespace sandglass::test

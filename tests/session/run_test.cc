@@ -61,11 +61,35 @@ TEST_F(SandglassRun, ItsOwnFailuresAre125AndNothingRuns) {
   EXPECT_EQ(Sandglass({"run", "--no-such-option", "--", "touch", "made"}).exit_code, 125);
   EXPECT_EQ(Sandglass({"run", "--timeout", "soon", "--", "touch", "made"}).exit_code, 125);
   EXPECT_EQ(Sandglass({"run", "-e", "no-value", "--", "touch", "made"}).exit_code, 125);
-  const Ended broad = Sandglass({"run", "-p", "/", "--", "touch", "made"});
+  const Ended broad = Sandglass({"run", "-p", home_, "--", "touch", "made"});
   EXPECT_EQ(broad.exit_code, 125);
   EXPECT_THAT(broad.err, HasSubstr("--allow-broad"));
-  EXPECT_EQ(Sandglass({"run", "-p", home_, "--", "touch", "made"}).exit_code, 125);
   EXPECT_FALSE(workspace_.Exists("made"));
+}
+
+TEST_F(SandglassRun, AWrongValueIsToldWithItsOption) {
+  const auto refusal = [&](const std::string& option, const std::string& value) {
+    return Sandglass({"run", option, value, "--", "true"}).err;
+  };
+  EXPECT_EQ(refusal("--memory", "0"), "sandglass: --memory: '0' should look like 512M\n");
+  EXPECT_EQ(refusal("--file-size", "1X"), "sandglass: --file-size: '1X' should look like 512M\n");
+  EXPECT_EQ(refusal("--timeout", "soon"),
+            "sandglass: --timeout: 'soon' should look like 30s, 5m or 1h\n");
+  EXPECT_EQ(refusal("--timeout", "9000h"), "sandglass: --timeout: '9000h' is more than a year\n");
+  EXPECT_THAT(Sandglass({"run", "--timeout", "--", "true"}).err,
+              HasSubstr("--timeout needs a value: TIME"));
+}
+
+// The kernel ends whoever goes on; what was written up to there is undone as any other change.
+TEST_F(SandglassRun, NoFileGrowsBeyondItsLimit) {
+  const TreeSnapshot before = workspace_.Snapshot();
+  const Ended ran = Sandglass({"run", "--file-size", "1M", "--json", "--", "sh", "-c",
+                               "dd if=/dev/zero of=big bs=64k count=32 2>/dev/null"});
+  EXPECT_EQ(ran.exit_code, 128 + SIGXFSZ) << ran.err;
+  EXPECT_EQ(std::filesystem::file_size(workspace_.Path("big")), 1U << 20);
+  EXPECT_THAT(ran.err, HasSubstr(R"("limits":["file size limit: RLIMIT_FSIZE","not limited: )"));
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
 }
 
 // What others would run or obey may be written, but whoever looks at the step is told.
@@ -212,6 +236,8 @@ TEST_F(SandglassRun, WhatIsNotRecordedIsToldAndNotUndone) {
                  "-c", "mkdir build src/build; touch build/a src/build/b src/x.o y.c"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("not recorded and not undone: *.o /build/"));
+  const Ended json = Sandglass({"run", "--json", "--no-undo-for", "*.o", "--", "true"});
+  EXPECT_THAT(json.err, HasSubstr(R"("no_undo_for":["*.o"])"));
   EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
   EXPECT_TRUE(workspace_.Exists("build/a"));
   EXPECT_TRUE(workspace_.Exists("src/x.o"));
@@ -279,6 +305,17 @@ TEST_F(SandglassRun, KilledAloneTheBridgeTakesTheCommandWithItAndTheNextStartRec
   EXPECT_FALSE(IsRunning("60.125"));
   EXPECT_THAT(Run({"true"}).err, HasSubstr("step 1"));
   EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
+}
+
+// What reads what commands hand in has no way to the terminal but for warnings.
+TEST_F(SandglassRun, TheBridgeHasNoStreamOfTheSessionButForErrors) {
+  const Started child = Begin({"run", "--", "sh", "-c", "touch ready; sleep 60"});
+  WaitUntilExists("ready");
+  const std::string streams = "/proc/" + std::to_string(BridgeOf(child.pid)) + "/fd/";
+  for (const char* stream : {"0", "1"})
+    EXPECT_EQ(std::filesystem::read_symlink(streams + stream), "/dev/null") << stream;
+  MustCall(::kill(child.pid, SIGTERM), "kill");
+  Finish(child);
 }
 
 TEST_F(SandglassRun, TheBridgeEndsWithTheSession) {

@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,7 @@ class SandglassFixture : public ::testing::Test {
       ::setenv("SANDGLASS_HOME", state_.c_str(), 1);
       ::setenv("HOME", home_.c_str(), 1);
       ::setenv("A_SECRET", "of the host", 1);
+      if (before_start_) before_start_();
       const int redirected[] = {::dup2(in.get(), 0), ::dup2(started.out.get(), 1),
                                 ::dup2(started.err.get(), 2)};
       const std::string& folder = start_.empty() ? workspace_.project() : start_;
@@ -141,7 +143,8 @@ class SandglassFixture : public ::testing::Test {
 
   TempWorkspace workspace_;
   std::string state_, home_;
-  std::string start_;  // where the program is started; "": in the project
+  std::function<void()> before_start_;  // in the process that becomes the program
+  std::string start_;                   // where the program is started; "": in the project
 };
 
 }  // namespace sandglass::test

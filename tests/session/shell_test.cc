@@ -1,9 +1,11 @@
 // `sandglass shell` on a real terminal: a bash that a person types into.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -108,6 +110,12 @@ TEST_F(SandglassShell, AnotherTerminalCanUndoWhileItWaits) {
   EXPECT_EQ(Leave(), 0);
 }
 
+TEST_F(SandglassShell, ALimitHoldsForItsLines) {
+  StartShell({"--file-size", "64K"});
+  EXPECT_THAT(Type("head -c 100000 /dev/zero >big; echo status $?"), HasSubstr("status 153"));
+  EXPECT_EQ(std::filesystem::file_size(workspace_.Path("big")), 64U << 10);
+}
+
 TEST_F(SandglassShell, StopEndsTheLineAndNotTheShell) {
   const TreeSnapshot before = workspace_.Snapshot();
   StartShell();
@@ -155,6 +163,35 @@ TEST_F(SandglassShell, ABackgroundJobThatWritesOverManyLinesIsUndoneExactly) {
   EXPECT_THAT(Type("undo " + std::to_string(count)), HasSubstr("undone")) << steps;
   EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
   Type("redo " + std::to_string(count));
+  EXPECT_TRUE(TreesEqual(after, workspace_.Snapshot()));
+  EXPECT_EQ(Leave(), 0);
+}
+
+// Over many boundaries, in whatever moment each of them comes: what only the world wrote is nobody else's edit. One file stays open,
+// others are opened anew.
+TEST_F(SandglassShell, ABackgroundJobThatNeverPausesIsUndoneExactly) {
+  workspace_.WriteFile("busy.py",
+                       "import os\n"
+                       "log = os.open('keep.txt', os.O_WRONLY | os.O_APPEND)\n"
+                       "for round in range(10 ** 9):\n"
+                       "  os.write(log, b'round %d\\n' % round)\n"
+                       "  if round % 50 == 0:\n"
+                       "    os.ftruncate(log, 0)\n"
+                       "    with open('file%d' % (round // 50 % 5), 'w') as other:\n"
+                       "      other.write(str(round))\n");
+  const TreeSnapshot before = workspace_.Snapshot();
+  StartShell();
+  Type("python3 busy.py & sleep 0.2");
+  for (int line = 0; line < 20; ++line) Type(fmt::format("echo {} >line{}", line, line % 7));
+  EXPECT_THAT(Type("undo 3; echo status $?"), HasSubstr("status 1")) << "who writes is in the way";
+  Type("kill %1; wait");
+  const TreeSnapshot after = workspace_.Snapshot();
+  const std::string steps = Type("steps");
+  const int count = StepsWithChanges(steps);
+  EXPECT_GE(count, 20) << steps;
+  EXPECT_THAT(Type("undo " + std::to_string(count)), HasSubstr("undone")) << steps;
+  EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
+  EXPECT_THAT(Type("redo " + std::to_string(count)), HasSubstr("redone"));
   EXPECT_TRUE(TreesEqual(after, workspace_.Snapshot()));
   EXPECT_EQ(Leave(), 0);
 }

@@ -140,6 +140,14 @@ TEST_F(SandglassStage, WhereNobodyCanBeAskedItIsRefusedBeforeItRuns) {
   EXPECT_FALSE(workspace_.Exists("made"));
 }
 
+TEST_F(SandglassStage, HolesStayHoles) {
+  EXPECT_EQ(Stage({"--apply"}, "truncate -s 64M sparse; echo end >>sparse").exit_code, 0);
+  struct stat st;
+  MustCall(::stat(workspace_.Path("sparse").c_str(), &st), "stat");
+  EXPECT_EQ(st.st_size, (64 << 20) + 4);
+  EXPECT_LT(st.st_blocks * 512, 1 << 20);
+}
+
 TEST_F(SandglassStage, AttributesAreTakenOver) {
   if (::setxattr(workspace_.Path("keep.txt").c_str(), "user.old", "1", 1, 0) != 0)
     GTEST_SKIP() << "this file system has no extended attributes";

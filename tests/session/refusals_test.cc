@@ -1,0 +1,112 @@
+// Machines on which no world can be built, or only a weaker one: `sandglass run` refuses, and says what is missing and what to do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/personality.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+
+#include "tests/session/sandglass_fixture.h"
+#include "tests/support/deny_call.h"
+
+namespace sandglass::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kNotRun = 125;
+
+void WriteSetting(const char* path, const std::string& text) {
+  const Fd file(MustCall(::open(path, O_WRONLY | O_CLOEXEC), path));
+  Must(WriteFully(file.get(), AsBytes(text)));
+}
+
+class SandglassRefuses : public SandglassFixture {
+ protected:
+  Ended RunWhere(const std::function<void()>& machine, const Words& options = {}) {
+    before_start_ = machine;
+    Words words = {"run"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--", "touch", "made"});
+    Ended ended = Sandglass(words);
+    before_start_ = nullptr;
+    return ended;
+  }
+};
+
+// Ubuntu's rule for unprivileged namespaces looks like this from inside: they can be made, and then nothing is allowed in them.
+TEST_F(SandglassRefuses, WhereMountsAreRefusedAndSaysWhatToDo) {
+  for (const auto& [name, number] : {std::pair<const char*, uint32_t>{"mount", SYS_mount},
+                                     {"open_tree", SYS_open_tree},
+                                     {"mount_setattr", SYS_mount_setattr},
+                                     {"move_mount", SYS_move_mount},
+                                     {"fsopen", SYS_fsopen}}) {
+    const Ended ended = RunWhere([&] { DenyCall(number); });
+    EXPECT_EQ(ended.exit_code, kNotRun) << name;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("Operation not permitted"), HasSubstr(name),
+                                 HasSubstr("let it create user namespaces")));
+    EXPECT_FALSE(workspace_.Exists("made"));
+  }
+}
+
+TEST_F(SandglassRefuses, WhereAnyOtherStepIsRefusedAndSaysWhatMayBeTheCause) {
+  for (const uint32_t number : {SYS_pivot_root, SYS_sethostname}) {
+    const Ended ended = RunWhere([&] { DenyCall(number); });
+    EXPECT_EQ(ended.exit_code, kNotRun) << number;
+    EXPECT_THAT(ended.err, HasSubstr("seccomp")) << number;
+  }
+}
+
+TEST_F(SandglassRefuses, WhereUserNamespacesAreOffAndNamesTheSetting) {
+  const Ended ended = RunWhere([] {
+    const std::string uid = std::to_string(::geteuid()), gid = std::to_string(::getegid());
+    MustCall(::unshare(CLONE_NEWUSER), "unshare");
+    WriteSetting("/proc/self/uid_map", uid + " " + uid + " 1");
+    WriteSetting("/proc/self/setgroups", "deny");
+    WriteSetting("/proc/self/gid_map", gid + " " + gid + " 1");
+    WriteSetting("/proc/sys/user/max_user_namespaces", "0");
+  });
+  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_THAT(ended.err, HasSubstr("sysctl user.max_user_namespaces=10000"));
+}
+
+TEST_F(SandglassRefuses, AKernelThatIsTooOld) {
+  const Ended ended = RunWhere([] { MustCall(::personality(UNAME26), "personality"); });
+  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("Linux 2.6."), HasSubstr("is too old: 5.19 is needed")));
+}
+
+TEST_F(SandglassRefuses, AKernelWithoutUserNotification) {
+  const Ended ended = RunWhere([] { DenyCall(SYS_seccomp); });
+  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("refuses seccomp user notification"),
+                               HasSubstr("--security-opt seccomp=unconfined")));
+}
+
+TEST_F(SandglassRefuses, AKernelWithoutLandlockUnlessThatIsAccepted) {
+  const auto no_landlock = [] { DenyCall(SYS_landlock_create_ruleset); };
+  const Ended refused = RunWhere(no_landlock);
+  EXPECT_EQ(refused.exit_code, kNotRun);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("Landlock"), HasSubstr("--without-landlock")));
+  EXPECT_FALSE(workspace_.Exists("made"));
+
+  const Ended accepted = RunWhere(no_landlock, {"--without-landlock", "--json"});
+  EXPECT_EQ(accepted.exit_code, 0) << accepted.err;
+  EXPECT_TRUE(workspace_.Exists("made"));
+  EXPECT_THAT(accepted.err, HasSubstr("without Landlock (--without-landlock)"));
+  EXPECT_THAT(accepted.err, HasSubstr("\"warnings\":[\"without Landlock"));
+}
+
+TEST_F(SandglassRefuses, NothingForTheSakeOfLandlockThatIsThere) {
+  const Ended ended = RunWhere([] {}, {"--without-landlock", "--json"});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_THAT(ended.err, Not(HasSubstr("without Landlock")));
+}
+
+}  // namespace
+}  // namespace sandglass::test

@@ -1,0 +1,92 @@
+// One session that runs several commands, as programs use it that keep a world warm.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/session.h"
+#include "tests/support/must.h"
+#include "tests/support/temp_workspace.h"
+#include "undo/undo_log.h"
+#include "world/local/local_world.h"
+
+namespace sandglass::test {
+namespace {
+
+using ::testing::ElementsAre;
+
+class SeveralCommands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = world::WhyNoLocalWorld(); !why.empty())
+      GTEST_SKIP() << "no local world: " << why;
+    nothing_ = Fd(MustCall(::open("/dev/null", O_RDWR | O_CLOEXEC), "/dev/null"));
+    options_.shim_path = SANDGLASS_SHIM;
+    options_.projects.push_back({{.project = workspace_.project(), .store = workspace_.store()}});
+    session_ = Must(session::Session::Start(options_));
+  }
+
+  session::CommandReport Run(const std::string& script,
+                             session::AfterCommand after = session::AfterCommand::kSessionGoesOn) {
+    auto streams =
+        Must(session::HostStreams::Open({nothing_.get(), nothing_.get(), nothing_.get()}));
+    return Must(session_->Run({.argv = {"/bin/sh", "-c", script}, .label = script, .after = after},
+                              streams));
+  }
+
+  std::vector<int64_t> History() const {
+    const auto reader = Must(undo::StoreReader::Open(options_.projects.front().paths));
+    std::vector<int64_t> ids;
+    for (const undo::HistoryEntry& entry : Must(reader.History())) {
+      if (entry.step) ids.push_back(entry.step->id.value);
+    }
+    return ids;
+  }
+
+  const TempWorkspace workspace_;
+  Fd nothing_;
+  session::SessionOptions options_;
+  std::unique_ptr<session::Session> session_;
+};
+
+TEST_F(SeveralCommands, EmptyStepsAreInTheHistoryUnderTheirOwnNumbers) {
+  for (int64_t id = 1; id <= 3; ++id) {
+    const auto report = Run("true");
+    EXPECT_EQ(report.step, StepId{id});
+    ASSERT_EQ(report.projects.size(), 1u);
+    EXPECT_TRUE(report.projects[0].changes.empty());
+  }
+  session_.reset();
+  EXPECT_THAT(History(), ElementsAre(1, 2, 3));
+}
+
+TEST_F(SeveralCommands, AStepThatChangedSomethingIsInTheHistoryWhenItsEndIsTold) {
+  Run("true");
+  const auto report = Run("echo new > made");
+  EXPECT_EQ(report.step, StepId{2});
+  ASSERT_EQ(report.projects.size(), 1u);
+  EXPECT_EQ(report.projects[0].changes.size(), 1u);
+  EXPECT_THAT(History(), ElementsAre(1, 2));
+}
+
+// Whoever is left behind may still write: its step is not put off.
+TEST_F(SeveralCommands, AStepThatADaemonOutlivesIsInTheHistoryWhenItsEndIsTold) {
+  Run("(sleep 600 & ) </dev/null >/dev/null 2>&1");
+  EXPECT_THAT(History(), ElementsAre(1));
+}
+
+TEST_F(SeveralCommands, AfterTheLastOneTheWorldIsGone) {
+  const auto report = Run("echo new > made", session::AfterCommand::kSessionEnds);
+  EXPECT_EQ(report.outcome.exit_code, 0);
+  EXPECT_EQ(report.projects[0].changes.size(), 1u);
+  EXPECT_THAT(History(), ElementsAre(1));
+  auto streams = Must(session::HostStreams::Open({nothing_.get(), nothing_.get(), nothing_.get()}));
+  const auto another = session_->Run({.argv = {"/bin/true"}, .label = "true"}, streams);
+  EXPECT_TRUE(!another.ok() || another->outcome.ending == control::Ending::kLost);
+}
+
+}  // namespace
+}  // namespace sandglass::test
