@@ -44,6 +44,10 @@ std::string Objection(ValueKind kind, std::string_view text) {
       return std::ranges::find(kShells, text) != std::end(kShells)
                  ? ""
                  : fmt::format("must be one of {}", fmt::join(kShells, ", "));
+    case ValueKind::kLogLevel:
+      return std::ranges::find(kLogLevels, text) != std::end(kLogLevels)
+                 ? ""
+                 : fmt::format("must be one of {}", fmt::join(kLogLevels, ", "));
   }
   return "";
 }
@@ -124,7 +128,8 @@ class ArgumentParser {
       out_.options_[std::string(option.name)].emplace_back();
       return Ok();
     } else if (!value) {
-      if (words_.empty())
+      // Behind "--" the command begins, so it is no value, though an option may be given anything behind an equals sign.
+      if (words_.empty() || words_.front() == "--")
         return Wrong(fmt::format("--{} needs a value: {}", option.name, option.value_name));
       value = TakeWord();
     }

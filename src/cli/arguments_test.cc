@@ -101,6 +101,9 @@ TEST(Arguments, WrongOptionsAreNamed) {
   EXPECT_EQ(Refusal(kPlain, {"-lp"}), "--loud takes no value; see `sandglass help try`");
   EXPECT_EQ(Refusal(kPlain, {"--project"}),
             "--project needs a value: DIR; see `sandglass help try`");
+  EXPECT_EQ(Refusal(kRestoreLike, {"--project", "--", "1", "x"}),
+            "--project needs a value: DIR; see `sandglass help try`");
+  EXPECT_EQ(Refusal(kPlain, {"--project=--"}), "");
   EXPECT_EQ(Refusal(kPlain, {"--project="}),
             "the value of --project must not be empty; see `sandglass help try`");
 }

@@ -31,6 +31,10 @@ std::optional<std::string> ReadLine(int fd) {
 
 bool Console::out_is_terminal() const { return ::isatty(streams_.out) == 1; }
 
+bool Console::err_is_for_people() const {
+  return ::isatty(streams_.err) == 1 && !log_.enabled(LogLevel::kError);
+}
+
 void Console::Note(std::string_view text, std::optional<StepId> step) const {
   if (log_.enabled(LogLevel::kError)) return (step ? log_.WithStep(*step) : log_).Warn(text);
   (void)WriteFully(streams_.err, AsBytes(fmt::format("sandglass: {}\n", PrintableText(text))));

@@ -33,6 +33,8 @@ class Console {
 
   bool wants_json() const { return format_ == Format::kJson; }
   bool out_is_terminal() const;
+  // A terminal, and no log on it.
+  bool err_is_for_people() const;
 
   void Print(std::string_view text) { out_ += text; }
   void PrintJson(const Json& value) { out_ += WriteJson(value) + '\n'; }

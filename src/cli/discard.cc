@@ -13,6 +13,7 @@
 #include "cli/console.h"
 #include "cli/printable.h"
 #include "cli/store_access.h"
+#include "session/open_log.h"
 #include "undo/place.h"
 
 namespace sandglass::cli {
@@ -62,7 +63,8 @@ Status Run(const Arguments& arguments, Console& console) {
                                            WhatIsLost(paths), PrintableName(paths.project))));
     if (!sure) return Error(Code::kCancelled, "nothing was discarded");
   }
-  TRY(undo::UndoLog::Discard(paths));
+  const Status discarded = session::DiscardLogSoon(paths);
+  if (!discarded.ok()) return NamingTheSession(discarded.error(), paths.store);
   RemoveEmptyStore(paths.store);
   if (console.wants_json()) {
     console.PrintJson(Json::Object({{"discarded", BytesToJson(paths.store)}}));

@@ -104,7 +104,7 @@ constinit const Command kDoctorCommand{
         "Builds a world around a scratch project in your home folder, tries to break out of it in "
         "all the ways that it is meant to stop, and undoes the one change that is allowed. What is "
         "marked with – is not there and is refused when it is asked for; what is marked with ✗ "
-        "does not hold, and the line below it says what to do.",
+        "does not hold. Where there is something to do about it, the line below says what.",
     .options = kOptions,
     .operands = {},
     .run = Run,

@@ -12,18 +12,15 @@ namespace sandglass::cli {
 namespace {
 
 constexpr Option kManOption{
-    .name = "man", .help = "print the manual page as roff", .visibility = Visibility::kHidden};
+    .name = "man", .help = "print a manual page as roff", .visibility = Visibility::kHidden};
 constexpr Option kOptions[] = {kHelpOption, kManOption};
 constexpr Operand kOperands[] = {
     {"COMMAND", ValueKind::kCommand, Arity::kOptional, "the command to explain"}};
 
 Status Run(const Arguments& arguments, Console& console) {
-  if (arguments.Has(kManOption.name)) {
-    console.Print(ManualPage());
-    return Ok();
-  }
+  const bool as_page = arguments.Has(kManOption.name);
   if (arguments.operands().empty()) {
-    console.Print(GeneralHelp());
+    console.Print(as_page ? ManualPage() : GeneralHelp());
     return Ok();
   }
   const std::string& name = arguments.operands().front();
@@ -31,7 +28,7 @@ Status Run(const Arguments& arguments, Console& console) {
   if (command == nullptr)
     return Error(Code::kInvalid,
                  fmt::format("there is no command '{}'; see `sandglass help`", name));
-  console.Print(CommandHelp(*command));
+  console.Print(as_page ? ManualPage(*command) : CommandHelp(*command));
   return Ok();
 }
 

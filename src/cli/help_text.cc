@@ -110,7 +110,7 @@ std::string GeneralHelp() {
 }
 
 // Behind the first word of a program its own options begin, so ours come before it.
-static std::string Usage(const Command& command) {
+std::string Usage(const Command& command) {
   for (const Operand& operand : command.operands) {
     if (operand.value == ValueKind::kWords)
       return fmt::format("{} [OPTIONS] [--] {}...", command.name, operand.name);

@@ -14,6 +14,8 @@ extern const std::string_view kIntroduction;
 
 // "undo [N]"
 std::string Synopsis(const Command& command);
+// "run [OPTIONS] [--] COMMAND..."
+std::string Usage(const Command& command);
 // "-p, --project DIR"
 std::string OptionText(const Option& option);
 
@@ -23,5 +25,7 @@ std::string GeneralHelp();
 std::string CommandHelp(const Command& command);
 // docs/man/sandglass.1
 std::string ManualPage();
+// docs/man/sandglass-COMMAND.1
+std::string ManualPage(const Command& command);
 
 }  // namespace sandglass::cli

@@ -16,18 +16,20 @@ class Console;
 
 // What a value must look like; completion offers what fits.
 enum class ValueKind : uint8_t {
-  kNone,     // an option without a value
-  kFolder,   // a folder on this machine
-  kPath,     // a path relative to the project
-  kStep,     // the id of a step; those of ambient steps are negative
-  kCount,    // from 1 to kMaxCount
-  kCommand,  // the name of a command
-  kShell,    // one of kShells
-  kText,     // whatever it means to the command
-  kWords,    // a program and its arguments: options end at its first word
+  kNone,      // an option without a value
+  kFolder,    // a folder on this machine
+  kPath,      // a path, of the project or of this machine
+  kStep,      // the id of a step; those of ambient steps are negative
+  kCount,     // from 1 to kMaxCount
+  kCommand,   // the name of a command
+  kShell,     // one of kShells
+  kLogLevel,  // one of kLogLevels
+  kText,      // whatever it means to the command
+  kWords,     // a program and its arguments: options end at its first word
 };
 inline constexpr uint32_t kMaxCount = 1'000'000;
 inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
+inline constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
 
 // Hidden: works, but only tools of this repository need it.
 enum class Visibility : uint8_t { kShown, kHidden };
@@ -101,7 +103,7 @@ inline constexpr Option kHelpOption{.name = "help", .letter = 'h', .help = "show
 // Before the name of any command.
 inline constexpr Option kLogLevelOption{
     .name = "log-level",
-    .value = ValueKind::kText,
+    .value = ValueKind::kLogLevel,
     .value_name = "LEVEL",
     .help =
         "log to the error stream, one JSON object per line: trace, debug, info, warn or error and "

@@ -222,6 +222,34 @@ TEST_F(SandglassProgram, DiffGoesUnchangedIntoAPipe) {
   EXPECT_THAT(run.out, HasSubstr(" first\n-second\n+\033[1mbold\n"));
 }
 
+TEST_F(SandglassProgram, DiffWithoutAStepIsOfTheNewestThatChangedSomething) {
+  EXPECT_EQ(Sandglass({"diff"}).exit_code, 1);
+  ChangeNotes();
+  InStep("true", [](ProjectOps&) {});
+  const Ended run = Sandglass({"diff"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, Sandglass({"diff", "1"}).out);
+  EXPECT_THAT(run.out, StartsWith("diff --git a/notes.txt b/notes.txt\n"));
+  ASSERT_EQ(Sandglass({"undo"}).exit_code, 0);
+  EXPECT_THAT(Sandglass({"diff"}).err, HasSubstr("no step of the history has changed anything"));
+}
+
+TEST_F(SandglassProgram, AShortDiffCountsLinesAndSizes) {
+  InStep("work", [](ProjectOps& ops) {
+    Must(ops.Overwrite("notes.txt", "first\nchanged\n"));
+    Must(ops.RemoveTree("src"));
+    Must(ops.WriteNew("image", std::string("\0\1", 2)));
+    Must(ops.WriteNew("empty file", ""));
+  });
+  const Ended run = Sandglass({"diff", "--stat"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr(" notes.txt   |   2 +-\n"));
+  EXPECT_THAT(run.out, HasSubstr(" src/main.cc |   1 -\n"));
+  EXPECT_THAT(run.out, HasSubstr(" image       | Bin 0 -> 2 bytes\n"));
+  EXPECT_THAT(run.out, HasSubstr(" empty file  |   0\n"));
+  EXPECT_THAT(run.out, EndsWith("\n 5 paths changed, 1 insertion(+), 2 deletions(-)\n"));
+}
+
 TEST_F(SandglassProgram, UndoBringsTheTreeBackAndRedoDoesItAgain) {
   const auto original = workspace_.Snapshot();
   ChangeNotes();
@@ -722,6 +750,16 @@ TEST_F(SandglassProgram, ADiffCannotSteerTheTerminal) {
   EXPECT_EQ(terminal.Wait(), 0);
 }
 
+TEST_F(SandglassProgram, ADiffOnATerminalSaysWhichStepItTook) {
+  ChangeNotes();
+  Terminal chosen(Line({"diff"}));
+  EXPECT_EQ(chosen.ReadUntil("\n"), "step 1: sed -i notes.txt\r\n");
+  EXPECT_EQ(chosen.Wait(), 0);
+  Terminal named(Line({"diff", "1"}));
+  EXPECT_THAT(named.ReadUntil("\n"), StartsWith("diff --git"));
+  EXPECT_EQ(named.Wait(), 0);
+}
+
 TEST_F(SandglassProgram, OddNamesAreEscapedForPeopleAndWholeInJson) {
   const std::string name = "a\n\033[2J\xff";
   InStep("touch", [&](ProjectOps& ops) { Must(ops.WriteNew(name, "")); });
@@ -823,6 +861,41 @@ TEST(Completion, BashOffersCommandsOptionsAndChoices) {
   EXPECT_EQ(BashCompletes("sandglass help hi"), "history\n");
   EXPECT_EQ(BashCompletes("sandglass undo --project /et"), "/etc\n");
   EXPECT_EQ(BashCompletes("sandglass help --m"), "\n");
+}
+
+TEST(Completion, BashKnowsOptionsBeforeTheCommandAndTheirValues) {
+  ASSERT_TRUE(HasShell("bash"));
+  EXPECT_EQ(BashCompletes("sandglass --l"), "--log-level\n");
+  EXPECT_EQ(BashCompletes("sandglass --v"), "--version\n");
+  EXPECT_EQ(BashCompletes("sandglass --log-level d"), "debug\n");
+  EXPECT_EQ(BashCompletes("sandglass --log-level = ''"), "trace debug info warn error\n");
+  EXPECT_EQ(BashCompletes("sandglass --log-level = in"), "info\n");
+  for (const std::string level :
+       {"--log-level debug", "--log-level = debug", "--log-level=debug"}) {
+    EXPECT_EQ(BashCompletes("sandglass " + level + " re"), "redo restore\n") << level;
+    EXPECT_EQ(BashCompletes("sandglass " + level + " undo --f"), "--force\n") << level;
+  }
+}
+
+TEST(Completion, BashKnowsWhatValuesOptionsTake) {
+  ASSERT_TRUE(HasShell("bash"));
+  for (const std::string option : {"-C", "--directory", "--undo-dir", "--directory ="})
+    EXPECT_EQ(BashCompletes("sandglass run " + option + " /et"), "/etc\n") << option;
+  for (const std::string option : {"--ro", "--rw", "--json ="})
+    EXPECT_EQ(BashCompletes("sandglass run " + option + " /etc/os-rel"), "/etc/os-release\n")
+        << option;
+  EXPECT_EQ(BashCompletes("sandglass run --memory ''"), "\n");
+  EXPECT_THAT(BashCompletes("sandglass run --json --no"), HasSubstr("--no-undo-for"));
+  EXPECT_THAT(BashCompletes("sandglass run -- mkdi"), HasSubstr("mkdir"));
+  EXPECT_EQ(BashCompletes("sandglass run -- cat /etc/os-rel"), "/etc/os-release\n");
+  EXPECT_EQ(BashCompletes("sandglass run -- cat --no"), "\n");
+}
+
+TEST(Completion, FishAndZshKnowTheLevelsOfTheLog) {
+  for (const std::string shell : {"fish", "zsh"}) {
+    const Ended script = Execute({SANDGLASS_BINARY, "completion", shell});
+    EXPECT_THAT(script.out, HasSubstr("trace debug info warn error")) << shell;
+  }
 }
 
 TEST(Completion, EveryScriptIsValidWhereItsShellIsInstalled) {

@@ -11,6 +11,7 @@
 
 #include "cli/run_options.h"
 #include "cli/store_access.h"
+#include "session/project_checks.h"
 
 namespace sandglass::cli {
 namespace {
@@ -33,7 +34,6 @@ bool IsSame(const char* path, const std::string& project) {
 
 // "": it is a folder like others.
 std::string WhyTooBroad(const std::string& project) {
-  if (project == "/") return "the whole machine";
   if (IsSame(std::getenv("HOME"), project)) return "your whole home folder";
   const bool of_the_system = std::ranges::any_of(
       kFoldersOfTheSystem, [&](const char* folder) { return IsSame(folder, project); });
@@ -42,6 +42,10 @@ std::string WhyTooBroad(const std::string& project) {
 
 // A command may do what it likes there, and all of it would have to be watched and kept.
 Status CheckNotTooBroad(const std::string& project, const Arguments& arguments) {
+  if (project == "/")
+    return Error(Code::kInvalid,
+                 "/ cannot be a project: all that a world hides or keeps lies inside it; choose a "
+                 "folder with -p");
   const std::string why = WhyTooBroad(project);
   if (why.empty() || arguments.Has(kAllowBroadOption.name)) return Ok();
   return Error(Code::kInvalid, fmt::format("{} is {}: choose a project folder with -p, or say --{}",
@@ -90,8 +94,9 @@ std::string UndoCommandFor(const Arguments& arguments, const undo::UndoPaths& pa
   std::vector<std::string> words = {"sandglass", "undo"};
   std::error_code error;
   const fs::path here = fs::current_path(error);
-  const bool found = !error && (here == paths.project || (IsInside(here, paths.project) &&
-                                                          !arguments.Has(kStoreOption.name)));
+  const bool found =
+      !error && (here == paths.project || (session::LiesIn(here.native(), paths.project) &&
+                                           !arguments.Has(kStoreOption.name)));
   if (!found) words.insert(words.end(), {"-p", paths.project});
   if (arguments.Has(kStoreOption.name)) words.insert(words.end(), {"--store", paths.store});
   if (arguments.Has(kUndoDirOption.name))

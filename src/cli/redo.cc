@@ -7,11 +7,6 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kForceOption, kStopOption,    kDryRunOption, kProjectOption,
-                               kStoreOption, kUndoDirOption, kJsonOption,   kHelpOption};
-constexpr Operand kOperands[] = {
-    {"N", ValueKind::kCount, Arity::kOptional, "how many steps; default: 1"}};
-
 Status Run(const Arguments& arguments, Console& console) {
   return RunRewind(arguments, {.kind = session::RewindKind::kRedo, .count = arguments.Count(0, 1)},
                    console);
@@ -28,8 +23,8 @@ constinit const Command kRedoCommand{
         "begins. If someone changed a path since, nothing is touched and the exit code is 3. What "
         "recovery took back after a crash can be "
         "redone as well.",
-    .options = kOptions,
-    .operands = kOperands,
+    .options = kRewindOptions,
+    .operands = kCountOperand,
     .run = Run,
 };
 

@@ -9,8 +9,6 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kForceOption, kStopOption,    kDryRunOption, kProjectOption,
-                               kStoreOption, kUndoDirOption, kJsonOption,   kHelpOption};
 constexpr Operand kOperands[] = {
     {"STEP", ValueKind::kStep, Arity::kOne, "the step's number, as history shows it"},
     {"PATH", ValueKind::kPath, Arity::kOneOrMore,
@@ -36,7 +34,7 @@ constinit const Command kRestoreCommand{
         "leaves all else alone. This is a step of its own and can be undone; where everything is "
         "so already, no step is made.\n\n"
         "If someone changed a path since, nothing is touched and the exit code is 3.",
-    .options = kOptions,
+    .options = kRewindOptions,
     .operands = kOperands,
     .run = Run,
 };

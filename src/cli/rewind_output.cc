@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/printable.h"
+#include "cli/progress_bar.h"
 #include "cli/reports.h"
 #include "cli/store_access.h"
 #include "session/request_server.h"
@@ -86,10 +87,10 @@ Status PrintAnswer(const session::RewindRequest& request, const session::RewindA
 
 // Whoever has the store locked may be a session that can do it for us.
 Result<session::RewindAnswer> AskOwner(const undo::UndoPaths& paths,
-                                       const session::RewindRequest& request,
-                                       const Error& refusal) {
+                                       const session::RewindRequest& request, const Error& refusal,
+                                       const session::TellProgress& tell) {
   if (refusal.code() != Code::kLocked) return refusal;
-  auto answer = session::AskSession(paths.store, request);
+  auto answer = session::AskSession(paths.store, request, tell);
   if (!answer.ok() && answer.error().code() == Code::kNotFound) return refusal;
   return answer;
 }
@@ -121,10 +122,18 @@ Status RunRewind(const Arguments& arguments, session::RewindRequest request, Con
   for (std::string& path : request.paths) {
     TRY_ASSIGN(path, PathInProject(paths.project, path));
   }
-  const auto log = OpenLog(paths, console);
-  if (log.ok()) return PrintAnswer(request, Perform(**log, request), (*log)->recovery(), console);
-  TRY_ASSIGN(const session::RewindAnswer answer, AskOwner(paths, request, log.error()));
-  return PrintAnswer(request, answer, {}, console);
+  ProgressBar bar(console.err_is_for_people() ? console.streams().err : -1);
+  const session::TellProgress tell = bar.teller();
+  if (tell) request.progress = session::ProgressWanted::kYes;
+  const auto log = OpenLog(paths, console, tell);
+  if (!log.ok()) {
+    TRY_ASSIGN(const session::RewindAnswer answer, AskOwner(paths, request, log.error(), tell));
+    bar.Clear();
+    return PrintAnswer(request, answer, {}, console);
+  }
+  const session::RewindAnswer answer = Perform(**log, request);
+  bar.Clear();
+  return PrintAnswer(request, answer, (*log)->recovery(), console);
 }
 
 std::string AnswerText(const session::RewindRequest& request, const session::RewindAnswer& answer) {

@@ -26,6 +26,13 @@ inline constexpr Option kStopOption{
         "end the processes that still run in the project's world first: SIGTERM, and SIGKILL after "
         "5 seconds"};
 
+// The options of all three commands, and what undo and redo are told besides.
+inline constexpr Option kRewindOptions[] = {kForceOption,   kStopOption,  kDryRunOption,
+                                            kProjectOption, kStoreOption, kUndoDirOption,
+                                            kJsonOption,    kHelpOption};
+inline constexpr Operand kCountOperand[] = {
+    {"N", ValueKind::kCount, Arity::kOptional, "how many steps; default: 1"}};
+
 // Completes the request by the options, has it carried out and prints the answer.
 Status RunRewind(const Arguments& arguments, session::RewindRequest request, Console& console);
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -33,11 +34,17 @@ constexpr Option kReportOption{
         "write a report as one line of JSON: the last line of the error stream, or into FILE, "
         "which may be one like /dev/fd/3. The command's own output is never touched",
     .need = ValueNeed::kOptional};
-constexpr Option kOptions[] = {
-    kProjectsOption,  kStoreOption,     kUndoDirOption,  kCwdOption,        kEnvOption,
-    kEphemeralOption, kNoUndoForOption, kReadOnlyOption, kReadWriteOption,  kMemoryOption,
-    kCpusOption,      kPidsOption,      kTimeoutOption,  kAllowBroadOption, kSummaryOption,
-    kReportOption,    kStageOption,     kApplyOption,    kDiscardOption,    kHelpOption};
+constexpr Option kOptions[] = {kProjectsOption,  kStoreOption,
+                               kUndoDirOption,   kCwdOption,
+                               kEnvOption,       kEphemeralOption,
+                               kNoUndoForOption, kReadOnlyOption,
+                               kReadWriteOption, kMemoryOption,
+                               kCpusOption,      kPidsOption,
+                               kFileSizeOption,  kWithoutLandlockOption,
+                               kTimeoutOption,   kAllowBroadOption,
+                               kSummaryOption,   kReportOption,
+                               kStageOption,     kApplyOption,
+                               kDiscardOption,   kHelpOption};
 constexpr Operand kOperands[] = {
     {"COMMAND", ValueKind::kWords, Arity::kOneOrMore, "the program and its arguments"}};
 
@@ -93,18 +100,22 @@ void TellEnding(const Arguments& arguments, const session::CommandReport& report
         report.step);
 }
 
+struct WorldRun {
+  session::CommandReport report;
+  std::vector<std::string> limits;  // by which means they were enforced
+};
+
 // The host's streams and signals are its own for so long.
-Result<session::CommandReport> RunInWorld(const session::SessionOptions& options,
-                                          const session::CommandSpec& command,
-                                          const ReportPlace& place, const Console& console) {
+Result<WorldRun> RunInWorld(const session::SessionOptions& options,
+                            const session::CommandSpec& command, const ReportPlace& place,
+                            const Console& console) {
   const StandardStreams& streams = console.streams();
   TRY_ASSIGN(auto host, session::HostStreams::Open({streams.in, streams.out, streams.err}));
-  TRY_ASSIGN(auto session, session::Session::Start(options));
-  TellRecovery(*session, console);
+  TRY_ASSIGN(auto session, StartSession(options, console));
   TRY_ASSIGN(session::CommandReport report, session->Run(command, host));
   if (place.is_error_stream() && host.ends_inside_line(control::Stream::kStderr))
     TRY(WriteFully(streams.err, AsBytes(std::string_view("\n"))));
-  return report;
+  return WorldRun{std::move(report), session->notes()};
 }
 
 void TellSummary(const session::CommandReport& report, const StagedRun& staged,
@@ -112,6 +123,12 @@ void TellSummary(const session::CommandReport& report, const StagedRun& staged,
   const bool discarded = staged.wanted() && report.projects.empty();
   if (discarded) return console.Note("nothing was applied: the project is as it was");
   for (const std::string& line : SummaryLines(report, projects)) console.Note(line, report.step);
+}
+
+Json ToJson(const std::vector<std::string>& texts) {
+  Json list = Json::Array();
+  for (const std::string& text : texts) list.Append(BytesToJson(text));
+  return list;
 }
 
 // Whoever left something out should not take the undo for a whole one.
@@ -122,10 +139,12 @@ std::string UnrecordedText(const session::SessionOptions& options) {
 
 Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console& console) {
   TRY_ASSIGN(session::SessionOptions options, SessionFor(arguments, console));
-  TRY_ASSIGN(const session::CommandSpec command,
+  TRY_ASSIGN(session::CommandSpec command,
              CommandFor(arguments, options.projects.front().paths.project));
+  command.after = session::AfterCommand::kSessionEnds;
   TRY_ASSIGN(StagedRun staged, StagedRun::Prepare(arguments, options, console));
-  TRY_ASSIGN(session::CommandReport report, RunInWorld(options, command, place, console));
+  TRY_ASSIGN(WorldRun ran, RunInWorld(options, command, place, console));
+  session::CommandReport& report = ran.report;
   TellEnding(arguments, report, console);
   if (report.outcome.ending == control::Ending::kLost)
     return Error(Code::kIo,
@@ -141,6 +160,7 @@ Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console&
   console.SetExitCode(staged.has_conflicts() ? static_cast<uint8_t>(ExitCode::kNotRun)
                                              : static_cast<uint8_t>(report.outcome.exit_code));
   Json json = ReportToJson(report, projects);
+  json.Set("no_undo_for", ToJson(options.undo.unrecorded)).Set("limits", ToJson(ran.limits));
   if (staged.wanted()) json.Set("stage", ToJson(staged.outcomes()));
   return place.Write(json, streams);
 }

@@ -11,8 +11,8 @@
 #include <system_error>
 
 #include "cli/project_choice.h"
-#include "cli/reports.h"
 #include "cli/store_access.h"
+#include "session/project_checks.h"
 
 namespace sandglass::cli {
 namespace {
@@ -27,9 +27,10 @@ constexpr Unit kSizes[] = {
     {"", 1}, {"K", 1ull << 10}, {"M", 1ull << 20}, {"G", 1ull << 30}, {"T", 1ull << 40}};
 constexpr Unit kTimes[] = {{"", 1'000}, {"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
 
-Result<uint64_t> ParseWithUnit(std::string_view text, std::span<const Unit> units,
-                               std::string_view example) {
-  const Error wrong(Code::kInvalid, fmt::format("'{}' should look like {}", text, example));
+Result<uint64_t> ParseWithUnit(const Option& option, std::string_view text,
+                               std::span<const Unit> units, std::string_view example) {
+  const Error wrong(Code::kInvalid,
+                    fmt::format("--{}: '{}' should look like {}", option.name, text, example));
   uint64_t number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view suffix(stop, static_cast<size_t>(text.data() + text.size() - stop));
@@ -52,13 +53,16 @@ Result<double> ParseCpus(const std::string& text) {
 Result<world::Limits> LimitsFor(const Arguments& arguments) {
   world::Limits limits;
   if (arguments.Has(kMemoryOption.name)) {
-    TRY_ASSIGN(limits.memory_bytes, ParseSize(arguments.Value(kMemoryOption.name)));
+    TRY_ASSIGN(limits.memory_bytes, SizeOf(arguments, kMemoryOption));
   }
   if (arguments.Has(kCpusOption.name)) {
     TRY_ASSIGN(limits.cpus, ParseCpus(arguments.Value(kCpusOption.name)));
   }
   if (arguments.Has(kPidsOption.name))
     limits.pids = std::strtoull(arguments.Value(kPidsOption.name).c_str(), nullptr, 10);
+  if (arguments.Has(kFileSizeOption.name)) {
+    TRY_ASSIGN(limits.file_bytes, SizeOf(arguments, kFileSizeOption));
+  }
   return limits;
 }
 
@@ -121,22 +125,20 @@ Result<std::string> StartFolder(const Arguments& arguments, const std::string& p
     return folder.native();
   }
   const fs::path here = fs::current_path(error);
-  return !error && IsInside(here, project) ? here.native() : project;
+  return !error && session::LiesIn(here.native(), project) ? here.native() : project;
 }
 
 }  // namespace
 
-bool IsInside(const std::filesystem::path& path, const std::filesystem::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
-         folder.end();
+Result<uint64_t> SizeOf(const Arguments& arguments, const Option& option) {
+  return ParseWithUnit(option, arguments.Value(option.name), kSizes, "512M");
 }
 
-Result<uint64_t> ParseSize(std::string_view text) { return ParseWithUnit(text, kSizes, "512M"); }
-
-Result<std::chrono::milliseconds> ParseTime(std::string_view text) {
-  TRY_ASSIGN(const uint64_t ms, ParseWithUnit(text, kTimes, "30s, 5m or 1h"));
+Result<std::chrono::milliseconds> TimeOf(const Arguments& arguments, const Option& option) {
+  const std::string text = arguments.Value(option.name);
+  TRY_ASSIGN(const uint64_t ms, ParseWithUnit(option, text, kTimes, "30s, 5m or 1h"));
   if (ms > static_cast<uint64_t>(control::kMaxTimeout.count()))
-    return Error(Code::kInvalid, fmt::format("'{}' is more than a year", text));
+    return Error(Code::kInvalid, fmt::format("--{}: '{}' is more than a year", option.name, text));
   return std::chrono::milliseconds(ms);
 }
 
@@ -177,6 +179,7 @@ Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Con
   options.undo.log = console.log().With("undo");
   TRY_ASSIGN(options.projects, ChooseProjects(arguments));
   TRY_ASSIGN(const std::string state, StateFolder());
+  options.scratch_place = state + "/worlds";
   if (!arguments.Has(kEphemeralOption.name)) {
     TRY_ASSIGN(options.layer, LayerFor(state, options.projects.front().paths.project));
   }
@@ -190,15 +193,24 @@ Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Con
   TRY_ASSIGN(options.extra_read_write, RealPaths(arguments.Values(kReadWriteOption.name)));
   TRY_ASSIGN(options.undo.unrecorded, UnrecordedFor(arguments));
   TRY_ASSIGN(options.limits, LimitsFor(arguments));
+  if (arguments.Has(kWithoutLandlockOption.name))
+    options.without_landlock.emplace(world::kWithoutLandlockFlag);
   TRY_ASSIGN(options.shim_path, FindShim());
   return options;
 }
 
-void TellRecovery(const session::Session& session, const Console& console) {
-  for (const undo::RecoveryReport& recovery : session.recoveries()) {
-    const std::string text = RecoveryText(recovery);
-    if (!text.empty()) console.Note(text.substr(0, text.size() - 1));
+Result<std::unique_ptr<session::Session>> StartSession(const session::SessionOptions& options,
+                                                       const Console& console) {
+  auto session = session::Session::Start(options);
+  if (!session.ok()) {
+    Error error = session.error();
+    for (const session::SessionProject& project : options.projects)
+      error = NamingTheSession(error, project.paths.store);
+    return error;
   }
+  for (const undo::RecoveryReport& recovery : (*session)->recoveries())
+    TellRecovery(recovery, console);
+  return session;
 }
 
 Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::string& project) {
@@ -208,7 +220,7 @@ Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::s
   if (const char* term = std::getenv("TERM"); term != nullptr)
     spec.env.insert(spec.env.begin(), {"TERM", term});
   if (arguments.Has(kTimeoutOption.name)) {
-    TRY_ASSIGN(spec.timeout, ParseTime(arguments.Value(kTimeoutOption.name)));
+    TRY_ASSIGN(spec.timeout, TimeOf(arguments, kTimeoutOption));
   }
   spec.label = QuotedForShell(spec.argv);
   return spec;

@@ -1,8 +1,6 @@
 // From the words of `run` to a session and its command. Pure but for looking at the file system.
 #pragma once
 
-#include <filesystem>
-
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/console.h"
@@ -11,7 +9,10 @@
 namespace sandglass::cli {
 
 inline constexpr Option kEphemeralOption{
-    .name = "ephemeral", .help = "the world's home, /tmp and /run are empty and go with it"};
+    .name = "ephemeral",
+    .help =
+        "the world's home, /tmp and /run are empty and go with it, and so does what root changes "
+        "in the system"};
 inline constexpr Option kNoUndoForOption{
     .name = "no-undo-for",
     .value = ValueKind::kText,
@@ -24,8 +25,9 @@ inline constexpr Option kEnvOption{.name = "env",
                                    .value = ValueKind::kText,
                                    .value_name = "NAME=VALUE",
                                    .help =
-                                       "set it for the command; may be repeated. Nothing else of "
-                                       "the environment is passed on"};
+                                       "set it for the command; may be repeated. Of the rest of "
+                                       "the environment it gets PATH, LANG, TERM, SHELL, USER, "
+                                       "LOGNAME and TZ"};
 inline constexpr Option kCwdOption{.name = "directory",
                                    .letter = 'C',
                                    .value = ValueKind::kFolder,
@@ -34,12 +36,12 @@ inline constexpr Option kCwdOption{.name = "directory",
                                        "start there; default: the current folder if it is in the "
                                        "project, else the project"};
 inline constexpr Option kReadOnlyOption{.name = "ro",
-                                        .value = ValueKind::kFolder,
+                                        .value = ValueKind::kPath,
                                         .value_name = "PATH",
                                         .help = "show this host path, read-only; may be repeated"};
 inline constexpr Option kReadWriteOption{
     .name = "rw",
-    .value = ValueKind::kFolder,
+    .value = ValueKind::kPath,
     .value_name = "PATH",
     .help = "let the command write to this host path WITHOUT undo; may be repeated"};
 inline constexpr Option kMemoryOption{.name = "memory",
@@ -54,6 +56,16 @@ inline constexpr Option kPidsOption{.name = "pids",
                                     .value = ValueKind::kCount,
                                     .value_name = "N",
                                     .help = "at most so many processes and threads"};
+inline constexpr Option kFileSizeOption{
+    .name = "file-size",
+    .value = ValueKind::kText,
+    .value_name = "SIZE",
+    .help = "no file may grow beyond this size, such as 100M; whoever tries gets SIGXFSZ"};
+inline constexpr Option kWithoutLandlockOption{
+    .name = "without-landlock",
+    .help =
+        "run also where the kernel has no Landlock of Linux 6.2 or later: a command that races its "
+        "own descriptors can then change files that it has open unrecorded"};
 inline constexpr Option kTimeoutOption{
     .name = "timeout",
     .value = ValueKind::kText,
@@ -63,20 +75,19 @@ inline constexpr Option kSummaryOption{
     .name = "summary",
     .help = "say at the end what changed, also where the error stream is no terminal"};
 
-// 1024 or 512M. kInvalid.
-Result<uint64_t> ParseSize(std::string_view text);
+// The value of an option: 1024 or 512M. kInvalid.
+Result<uint64_t> SizeOf(const Arguments& arguments, const Option& option);
 // 30s, 5m, 1h, 250ms; 5 is 5s. kInvalid.
-Result<std::chrono::milliseconds> ParseTime(std::string_view text);
-// The folder itself, or something below; both absolute and without symlinks.
-bool IsInside(const std::filesystem::path& path, const std::filesystem::path& folder);
+Result<std::chrono::milliseconds> TimeOf(const Arguments& arguments, const Option& option);
 // As a shell would have to be given it.
 std::string QuotedForShell(const std::vector<std::string>& argv);
 
 // The program that is the first process of a world.
 Result<std::string> FindShim();
 Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console);
-// Says what opening the stores did.
-void TellRecovery(const session::Session& session, const Console& console);
+// Session::Start, with an error for people, and says what opening the stores did.
+Result<std::unique_ptr<session::Session>> StartSession(const session::SessionOptions& options,
+                                                       const Console& console);
 Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::string& project);
 
 }  // namespace sandglass::cli

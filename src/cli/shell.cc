@@ -25,9 +25,10 @@ namespace sandglass::cli {
 namespace {
 
 constexpr Option kOptions[] = {
-    kProjectsOption,  kStoreOption,     kUndoDirOption,    kCwdOption,       kEnvOption,
-    kEphemeralOption, kNoUndoForOption, kReadOnlyOption,   kReadWriteOption, kMemoryOption,
-    kCpusOption,      kPidsOption,      kAllowBroadOption, kHelpOption};
+    kProjectsOption,  kStoreOption,           kUndoDirOption,    kCwdOption,
+    kEnvOption,       kEphemeralOption,       kNoUndoForOption,  kReadOnlyOption,
+    kReadWriteOption, kMemoryOption,          kCpusOption,       kPidsOption,
+    kFileSizeOption,  kWithoutLandlockOption, kAllowBroadOption, kHelpOption};
 
 session::ShellReply Failure(const Error& error) {
   return {static_cast<int>(ExitCodeFor(error.code())),
@@ -114,8 +115,7 @@ Status Run(const Arguments& arguments, Console& console) {
   command.shell = &words;
   command.env.push_back({"SHELL", bash});
   TRY_ASSIGN(auto host, session::HostStreams::Open({streams.in, streams.out, streams.err}));
-  TRY_ASSIGN(auto session, session::Session::Start(options));
-  TellRecovery(*session, console);
+  TRY_ASSIGN(auto session, StartSession(options, console));
   TRY_ASSIGN(const session::CommandReport report, session->Run(command, host));
   for (const std::string& warning : report.warnings) console.Note(warning);
   if (!report.outcome.error.empty()) console.Note(report.outcome.error);

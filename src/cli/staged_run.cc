@@ -13,6 +13,7 @@
 #include "cli/run_options.h"
 #include "cli/store_access.h"
 #include "session/open_log.h"
+#include "session/project_checks.h"
 #include "session/stage_diff.h"
 #include "undo/report_json.h"
 
@@ -52,6 +53,7 @@ Result<StagedRun> StagedRun::Prepare(const Arguments& arguments, session::Sessio
   StagedRun run;
   TRY(CheckOptions(arguments, console));
   if (!arguments.Has(kStageOption.name)) return run;
+  TRY(session::CheckProjects(options));  // before a store is made for one that cannot be had
   if (arguments.Has(kApplyOption.name)) run.decision_ = Decision::kApply;
   if (arguments.Has(kDiscardOption.name)) run.decision_ = Decision::kDiscard;
   run.undo_ = options.undo;

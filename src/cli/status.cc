@@ -9,9 +9,11 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/open_step.h"
 #include "cli/printable.h"
 #include "cli/reports.h"
 #include "cli/store_access.h"
+#include "session/former_world.h"
 #include "undo/report_json.h"
 
 namespace sandglass::cli {
@@ -60,14 +62,16 @@ struct StoreStatus {
   bool store_exists = false;
   std::string hint;  // where there is no store, where one may be
   bool in_use = false;
+  std::optional<pid_t> session;            // that uses it
+  std::optional<OpenStep> open_step = {};  // that is under way there
   Totals totals;
   std::optional<undo::StoreAbilities> abilities;
   std::optional<undo::RecoveryReport> recovery;
   uint32_t redo_depth = 0;
 };
 
-Result<StoreStatus> LookAsOwner(const undo::UndoPaths& paths) {
-  TRY_ASSIGN(auto log, undo::UndoLog::Open(paths));
+Result<StoreStatus> LookAsOwner(const undo::UndoPaths& paths, const Console& console) {
+  TRY_ASSIGN(auto log, OpenLogSilently(paths, console));
   TRY_ASSIGN(auto history, log->History());
   return StoreStatus{.paths = paths,
                      .store_exists = true,
@@ -80,13 +84,19 @@ Result<StoreStatus> LookAsOwner(const undo::UndoPaths& paths) {
 Result<StoreStatus> LookBesideOwner(const undo::UndoPaths& paths) {
   TRY_ASSIGN(auto reader, undo::StoreReader::Open(paths));
   TRY_ASSIGN(auto history, reader.History());
-  return StoreStatus{.paths = paths, .store_exists = true, .in_use = true, .totals = Sum(history)};
+  return StoreStatus{.paths = paths,
+                     .store_exists = true,
+                     .in_use = true,
+                     .session = session::LivingSession(paths.store),
+                     .open_step = FindOpenStep(paths.store),
+                     .totals = Sum(history),
+                     .redo_depth = reader.redo_depth()};
 }
 
-Result<StoreStatus> Look(const Arguments& arguments) {
+Result<StoreStatus> Look(const Arguments& arguments, const Console& console) {
   TRY_ASSIGN(auto paths, FindPaths(arguments));
   if (!StoreExists(paths)) return StoreStatus{.paths = paths, .hint = WhereElse(paths)};
-  auto status = LookAsOwner(paths);
+  auto status = LookAsOwner(paths, console);
   if (status.ok() || status.error().code() != Code::kLocked) return status;
   return LookBesideOwner(paths);
 }
@@ -95,6 +105,21 @@ Json AbilitiesToJson(const undo::StoreAbilities& abilities) {
   Json json = Json::Object({{"file_system", abilities.file_system}});
   for (const AbilityRow& row : kAbilities) json.Set(row.name, abilities.*row.has);
   return json;
+}
+
+// Who has the store: "session 1234, in step 3: make". A step that has changed nothing yet is not told.
+std::string UserText(const StoreStatus& status) {
+  if (!status.session) return "another process, which alone knows the rest";
+  if (!status.open_step) return fmt::format("session {}", *status.session);
+  return fmt::format("session {}, in step {}: {}", *status.session,
+                     status.open_step->header.id.value,
+                     PrintableName(status.open_step->header.label));
+}
+
+Json SessionToJson(const StoreStatus& status) {
+  if (!status.session) return {};
+  Json json = Json::Object({{"pid", *status.session}});
+  return json.Set("open_step", status.open_step ? ToJson(*status.open_step) : Json());
 }
 
 Json StatusToJson(const StoreStatus& status) {
@@ -108,6 +133,7 @@ Json StatusToJson(const StoreStatus& status) {
                             {"unprotected_steps", status.totals.unprotected},
                             {"copied_bytes", status.totals.copied_bytes},
                             {"retained_bytes", status.totals.retained_bytes}});
+  json.Set("session", SessionToJson(status));
   json.Set("abilities", status.abilities ? AbilitiesToJson(*status.abilities) : Json());
   return json.Set("recovery", status.recovery ? ToJson(*status.recovery) : Json());
 }
@@ -131,17 +157,17 @@ std::string StatusText(const StoreStatus& status) {
   const Totals& totals = status.totals;
   out +=
       fmt::format("steps        {} ({} not recorded in full)\n", totals.steps, totals.unprotected);
-  if (!status.in_use) out += fmt::format("can redo     {}\n", status.redo_depth);
+  out += fmt::format("can redo     {}\n", status.redo_depth);
   out += fmt::format("edits        {} by someone else in between\n", totals.external_edits);
   out += fmt::format("copied       {}\n", PrintableSize(totals.copied_bytes));
   out += fmt::format("retained     {}\n", PrintableSize(totals.retained_bytes));
-  if (status.in_use) out += "in use       by another process, which alone knows the rest\n";
+  if (status.in_use) out += fmt::format("in use       by {}\n", UserText(status));
   if (status.abilities) out += AbilitiesText(*status.abilities);
   return out;
 }
 
 Status Run(const Arguments& arguments, Console& console) {
-  TRY_ASSIGN(StoreStatus status, Look(arguments));
+  TRY_ASSIGN(StoreStatus status, Look(arguments, console));
   if (console.wants_json()) {
     console.PrintJson(StatusToJson(status));
     return Ok();
@@ -165,8 +191,9 @@ constinit const Command kStatusCommand{
         "until their step is forgotten.\n\n"
         "If a step, an undo or a redo was interrupted, this command puts it right first, like "
         "every command that uses "
-        "the store alone, and says what it did. While another process uses the store only a part "
-        "is shown.",
+        "the store alone, and says what it did. While a session uses the store, its process and "
+        "the "
+        "step that is under way are shown instead of what only it knows.",
     .options = kOptions,
     .operands = {},
     .run = Run,

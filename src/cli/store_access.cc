@@ -12,9 +12,9 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "cli/reports.h"
-#include "cli/run_options.h"
 #include "session/former_world.h"
 #include "session/open_log.h"
+#include "session/project_checks.h"
 
 namespace sandglass::cli {
 
@@ -78,7 +78,7 @@ Result<std::string> PathInProject(const std::string& project, const std::string&
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path root = project, here = fs::current_path(error);
-  const bool inside = !error && IsInside(here, root);
+  const bool inside = !error && session::LiesIn(here.native(), root.native());
   const fs::path path = ((inside ? here : root) / given).lexically_normal();
   // The last name may be a symlink, which is meant itself; what leads to it may be one as well.
   const bool has_name = path.has_filename() && path != root;
@@ -86,7 +86,8 @@ Result<std::string> PathInProject(const std::string& project, const std::string&
   if (error) real = path.parent_path();
   if (has_name) real /= path.filename();
   for (const fs::path& candidate : {path, real}) {
-    if (IsInside(candidate, root)) return candidate.lexically_relative(root).native();
+    if (session::LiesIn(candidate.native(), root.native()))
+      return candidate.lexically_relative(root).native();
   }
   return Error(Code::kOutsideRoot,
                fmt::format("{} does not lie in the project {}", given, project));
@@ -126,15 +127,40 @@ Result<undo::StoreReader> OpenReader(const Arguments& arguments) {
   return undo::StoreReader::Open(paths);
 }
 
-Result<std::unique_ptr<undo::UndoLog>> OpenLog(const undo::UndoPaths& paths,
-                                               const Console& console) {
+Result<std::unique_ptr<undo::UndoLog>> OpenLogSilently(const undo::UndoPaths& paths,
+                                                       const Console& console,
+                                                       const session::TellProgress& tell) {
   TRY(session::EndFormerWorld(paths.store));
   undo::UndoOptions options;
+  options.progress = tell;
   options.log = console.log().With("undo");
-  TRY_ASSIGN(auto log, session::OpenLogSoon(paths, options));
-  const std::string recovered = RecoveryText(log->recovery());
-  if (!recovered.empty()) console.Note(recovered.substr(0, recovered.size() - 1));
+  auto log = session::OpenLogSoon(paths, options);
+  if (!log.ok()) return NamingTheSession(log.error(), paths.store);
   return log;
+}
+
+Error NamingTheSession(const Error& error, const std::string& store) {
+  const auto session = session::LivingSession(store);
+  // The error may be about the store of another project.
+  const bool of_it =
+      error.code() == Code::kLocked && error.message().find(store) != std::string::npos;
+  if (!of_it || !session) return error;
+  return Error(Code::kLocked,
+               fmt::format("a session (process {}) is using the undo store {}; end it or try again "
+                           "later",
+                           *session, store));
+}
+
+Result<std::unique_ptr<undo::UndoLog>> OpenLog(const undo::UndoPaths& paths, const Console& console,
+                                               const session::TellProgress& tell) {
+  TRY_ASSIGN(auto log, OpenLogSilently(paths, console, tell));
+  TellRecovery(log->recovery(), console);
+  return log;
+}
+
+void TellRecovery(const undo::RecoveryReport& recovery, const Console& console) {
+  const std::string text = RecoveryText(recovery);
+  if (!text.empty()) console.Note(text.substr(0, text.size() - 1));
 }
 
 Result<undo::StepInfo> FindStep(const undo::StoreReader& reader, StepId step) {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/console.h"
+#include "session/rewind_request.h"
 #include "undo/undo_log.h"
 
 namespace sandglass::cli {
@@ -35,9 +36,19 @@ std::string WhereElse(const undo::UndoPaths& paths);
 Result<undo::UndoPaths> FindExistingStore(const Arguments& arguments);
 // Errors as above.
 Result<undo::StoreReader> OpenReader(const Arguments& arguments);
-// Also recovers, and notes on the console what that did.
-Result<std::unique_ptr<undo::UndoLog>> OpenLog(const undo::UndoPaths& paths,
-                                               const Console& console);
+// Also recovers, once the world of a session that was killed is gone. `tell` hears how far its rewinds are, and lives as long as the
+// log.
+Result<std::unique_ptr<undo::UndoLog>> OpenLogSilently(const undo::UndoPaths& paths,
+                                                       const Console& console,
+                                                       const session::TellProgress& tell = {});
+// The same, and notes on the console what recovery did.
+Result<std::unique_ptr<undo::UndoLog>> OpenLog(const undo::UndoPaths& paths, const Console& console,
+                                               const session::TellProgress& tell = {});
+// A refusal because a store is locked names the process that holds the lock, which works for a session: people know the session. Any
+// other error as it is.
+Error NamingTheSession(const Error& error, const std::string& store);
+// Notes what opening a store did, if it had anything to do.
+void TellRecovery(const undo::RecoveryReport& recovery, const Console& console);
 
 // kNotFound: the history has no such step.
 Result<undo::StepInfo> FindStep(const undo::StoreReader& reader, StepId step);

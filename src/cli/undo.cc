@@ -7,11 +7,6 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {kForceOption, kStopOption,    kDryRunOption, kProjectOption,
-                               kStoreOption, kUndoDirOption, kJsonOption,   kHelpOption};
-constexpr Operand kOperands[] = {
-    {"N", ValueKind::kCount, Arity::kOptional, "how many steps; default: 1"}};
-
 Status Run(const Arguments& arguments, Console& console) {
   return RunRewind(arguments, {.kind = session::RewindKind::kUndo, .count = arguments.Count(0, 1)},
                    console);
@@ -35,8 +30,8 @@ constinit const Command kUndoCommand{
         "While a command runs in the project's world, the session that runs it does this. Where "
         "its processes are in the way, "
         "nothing is touched and the message names them; --stop ends them first.",
-    .options = kOptions,
-    .operands = kOperands,
+    .options = kRewindOptions,
+    .operands = kCountOperand,
     .run = Run,
 };
 
