@@ -24,7 +24,7 @@ define build
 endef
 
 .PHONY: demo
-demo: build ## a command in a world deletes a project, undo brings it back; the same with the library
+demo: build ## commands in a world rewrite and delete a project, undo brings it back; the same with the library
 	@build/release/bin/sandglass_demo
 	@examples/world_demo.sh
 
@@ -50,15 +50,15 @@ test-all: bootstrap ## test, and the full model, crash and kill runs, mutants, s
 bench: bootstrap ## benchmarks on ext4 as ratios to the same work done plainly; worlds next to bindfs and bubblewrap
 	$(call build,release,undo_bench sandglass sandglass-shim workload warm_command)
 	@$(PYTHON) tools/bench.py
-	@tools/bench_compare
 	@$(PYTHON) tools/bench_world.py
-	@tools/bench_compare --now build/bench/world_ratios.json --recorded bench/recorded_world.json
+	@tools/bench_compare; undo=$$?; \
+	  tools/bench_compare --now build/bench/world_ratios.json --recorded bench/recorded_world.json && exit $$undo
 
 .PHONY: fuzz
 fuzz: bootstrap ## each fuzz target for FUZZ_SECONDS (60), then coverage of each decoder by its corpus
-	$(call build,fuzz)
+	$(call build,fuzz,fuzzers)
 	@$(PYTHON) tools/fuzz.py run --seconds $(FUZZ_SECONDS)
-	$(call build,coverage)
+	$(call build,coverage,fuzzers)
 	@$(PYTHON) tools/fuzz.py coverage
 
 .PHONY: crash-sweep

@@ -4,6 +4,8 @@
 #       Target sandglass_<name>, include root src/.
 #   sandglass_program(NAME SOURCES ... DEPS ... [OUTPUT file])
 #       A program in <build>/bin.
+#   sandglass_bundle_libraries(NAME)
+#       That program needs no shared library but the C library, where the preset says so.
 #   sandglass_test(NAME SOURCES ... DEPS ... [LABELS ...])
 #       GoogleTest binary, listed in test_manifest.txt. Labels that tools/run_tests.py knows: `fs` (run
 #       once per file system) and `model` (long: runs only when asked for).
@@ -119,6 +121,25 @@ function(sandglass_program name)
   endif()
 endfunction()
 
+# Every command of ours is a process that lives for milliseconds, and finding symbols in seven shared libraries takes more than one of
+# them. So a program that is shipped carries all but the C library, which stays shared because users are looked up through it.
+option(SANDGLASS_BUNDLE "Link the C++ libraries into the programs that are shipped" OFF)
+function(sandglass_bundle_libraries name)
+  if(NOT SANDGLASS_BUNDLE)
+    return()
+  endif()
+  # Before the libraries in the order of linking: the shared ones, having nothing left to offer, are not needed then.
+  set(archives "")
+  foreach(archive IN ITEMS zstd boost_json boost_container xxhash)
+    find_library(SANDGLASS_${archive}_ARCHIVE NAMES lib${archive}.a REQUIRED)
+    list(APPEND archives "${SANDGLASS_${archive}_ARCHIVE}")
+  endforeach()
+  target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/bundled_fmt.cc")
+  target_link_options(${name} PRIVATE
+    -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--gc-sections
+    -Wl,--start-group ${archives} -Wl,--end-group)
+endfunction()
+
 function(sandglass_test name)
   if(SANDGLASS_FUZZ OR NOT PROJECT_IS_TOP_LEVEL)
     return()
@@ -141,6 +162,10 @@ function(sandglass_fuzz name)
     sandglass_program(${name}
       SOURCES ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/cmake/fuzz_replay_main.cc" DEPS ${ARG_DEPS})
   endif()
+  if(NOT TARGET fuzzers)
+    add_custom_target(fuzzers)  # all of them and nothing else
+  endif()
+  add_dependencies(fuzzers ${name})
   list(JOIN ARG_COVERS "," covers)
   sandglass_manifest(SANDGLASS_FUZZERS "${name}|$<TARGET_FILE:${name}>|${covers}")
 endfunction()
@@ -154,12 +179,22 @@ function(sandglass_bench name)
   sandglass_manifest(SANDGLASS_BENCHES "${name}|$<TARGET_FILE:${name}>|")
 endfunction()
 
-# A mutant is a fault that the tests must catch; only the undo library is rebuilt for it.
+# A mutant is a fault that the tests must catch. Only the sources that know it are built anew, unless a header does.
 function(sandglass_apply_mutant)
-  if(SANDGLASS_MUTANT AND TARGET sandglass_undo)
-    message(WARNING "building the deliberate fault '${SANDGLASS_MUTANT}' into the undo library")
-    target_compile_definitions(sandglass_undo PRIVATE SANDGLASS_MUTANT_${SANDGLASS_MUTANT})
+  if(NOT SANDGLASS_MUTANT OR NOT TARGET sandglass_undo)
+    return()
   endif()
+  message(WARNING "building the deliberate fault '${SANDGLASS_MUTANT}' into the undo library")
+  set(fault "SANDGLASS_MUTANT_${SANDGLASS_MUTANT}")
+  file(GLOB sources "${PROJECT_SOURCE_DIR}/src/undo/*.h" "${PROJECT_SOURCE_DIR}/src/undo/*.cc")
+  foreach(source IN LISTS sources)
+    file(STRINGS "${source}" found REGEX "${fault}" LIMIT_COUNT 1)
+    if(found AND source MATCHES "\\.h$")
+      target_compile_definitions(sandglass_undo PRIVATE ${fault})
+    elseif(found)
+      set_source_files_properties("${source}" TARGET_DIRECTORY sandglass_undo PROPERTIES COMPILE_DEFINITIONS "${fault}")
+    endif()
+  endforeach()
 endfunction()
 
 function(sandglass_write_manifests)

@@ -16,7 +16,7 @@ install(FILES
 install(DIRECTORY src/base/ DESTINATION include/sandglass/base
   FILES_MATCHING PATTERN "*.h" PATTERN "test_dir.h" EXCLUDE)
 
-install(FILES docs/man/sandglass.1 DESTINATION share/man/man1)
+install(DIRECTORY docs/man/ DESTINATION share/man/man1 FILES_MATCHING PATTERN "*.1")
 install(FILES LICENSE-MIT LICENSE-APACHE DESTINATION share/doc/sandglass)
 
 # The program itself writes the completion scripts, under the name that each shell looks for.

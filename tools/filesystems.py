@@ -3,8 +3,8 @@
     with FileSystems(["ext4", "btrfs"]) as systems:
         systems["btrfs"].path      # a folder on btrfs, or None with .reason saying why there is none
 
-ext4 is the temporary folder itself when that is ext4. The others are a tmpfs mount and sparse loop
-images. Nothing outlives the process: images are unlinked as soon as the loop device holds them, loop
+ext4 is the temporary folder itself when that is ext4; ext4-image is one of its own. The others are a tmpfs
+mount and sparse loop images. Nothing outlives the process: images are unlinked as soon as the loop device holds them, loop
 devices detach themselves with their mount, and mounts are undone on leaving. enter_private_mounts()
 makes that true even after SIGKILL.
 """
@@ -101,6 +101,8 @@ class FileSystems:
                 return Place(name, self._open_ext4())
             if name == "tmpfs":
                 return Place(name, self._open_tmpfs())
+            if name == "ext4-image":
+                return Place(name, self._open_image("ext4", name))
             if name in MKFS:
                 return Place(name, self._open_image(name))
         except Unavailable as why:
@@ -129,7 +131,7 @@ class FileSystems:
         self._folders.append(folder)
         return folder
 
-    def _open_image(self, name):
+    def _open_image(self, name, folder=None):
         if os.geteuid() != 0:
             raise Unavailable("no loop device: not root")
         if not os.path.exists("/dev/loop-control"):
@@ -146,7 +148,7 @@ class FileSystems:
         finally:
             image.unlink(missing_ok=True)
         try:
-            point = self._mount_point(name)
+            point = self._mount_point(folder or name)
             run("mount", "-t", name, device, str(point))
             self._mounts.append(point)
             point.chmod(0o755)

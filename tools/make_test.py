@@ -59,11 +59,13 @@ class Stages:
         outcome = unittest.TextTestRunner(stream=sys.stdout, resultclass=RecordedTests).run(suite)
         results.append_extra(outcome.entries)
 
-    def build(self, preset):
+    def build(self, preset, *targets):
+        """Everything of a preset, or only some targets."""
         self.title(f"build {preset}")
         good = (self.command("cmake", "--preset", preset, "--log-level=WARNING",
                              stdout=subprocess.DEVNULL)
-                and self.command("cmake", "--build", f"build/{preset}", "--parallel", self.jobs))
+                and self.command("cmake", "--build", f"build/{preset}", "--parallel", self.jobs,
+                                 *(["--target", *targets] if targets else [])))
         self.record("build", preset, good)
         if not good:
             self.broken_builds.add(preset)
@@ -115,6 +117,11 @@ class Stages:
         self.tests("dev", "--binary=kills_test", "--only-fs=tmpfs,ext4", *full)
         self.tests("dev", "--binary=session_test", "--filter=*PrintsGigabytes*", "--only-fs=tmpfs", *full)
 
+    def races_full(self):
+        """Each swap of a path is tried 10,000 times, as root and as an ordinary user."""
+        self.tests("dev", "--binary=security_test", "--filter=SecurityRace.*:OrdinaryUser.*", "--scale=full",
+                   f"--timeout={FULL_TIMEOUT}")
+
     def mutants(self):
         self.title("mutants")
         good = self.command(sys.executable, TOOLS / "mutants.py", "--record", f"--jobs={self.jobs}")
@@ -165,7 +172,7 @@ def run_short(stages):
     stages.build("dev")
     stages.tests("dev")
     stages.fuzz("dev", "replay")
-    stages.build("fuzz")
+    stages.build("fuzz", "fuzzers")
     stages.fuzz("fuzz", "run", f"--seconds={FUZZ_SECONDS}")
     stages.tests("dev", "--label=model", f"--timeout={SAMPLE_TIMEOUT}")
     stages.crash_sample()
@@ -175,12 +182,13 @@ def run_long(stages):
     stages.model_full()
     stages.crash_full()
     stages.kills_full()
+    stages.races_full()
     stages.build("asan")
     stages.tests("asan", "--timeout=600", "--only-fs=ext4,tmpfs")
     stages.tests("asan", "--timeout=3600", "--only-fs=tmpfs", "--label=model")
     stages.build("tsan")
     stages.tests("tsan", "--timeout=600", "--only-fs=ext4,tmpfs", "--binary=undo_*")
-    stages.build("coverage")
+    stages.build("coverage", "fuzzers")
     stages.fuzz("coverage", "coverage")
     stages.mutants()
 

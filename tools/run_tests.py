@@ -32,6 +32,8 @@ MARK = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([^\s,(]+)")
 STATUS_OF_MARK = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
 STATUS_OF_JSON = {"COMPLETED": "passed", "SKIPPED": "skipped"}
 MAX_RESTARTS = 20
+# A test that runs all the others once more, as somebody else, takes as long as they do together.
+WHOLE_PROGRAM, WHOLE_PROGRAM_FACTOR = "OrdinaryUser.", 10
 SILENCE_SECONDS = 30  # how often a long run says that it lives
 
 
@@ -271,11 +273,15 @@ class Job:
                 words = output.tail[-1].strip()[:90] if output.tail else ""
                 self.say(f"  ... {self.binary.name} on {self.fs}: {output.current or 'between tests'}"
                          f" for {now - output.since:.0f} s{'  ' + words if words else ''}")
-            if now - output.since > self.options.timeout:
+            if now - output.since > self._limit(output.current):
                 timed_out = True
                 end_group(process, signal.SIGKILL)
                 break
         return output, process.wait(), timed_out
+
+    def _limit(self, test):
+        whole = test and test.startswith(WHOLE_PROGRAM)
+        return self.options.timeout * (WHOLE_PROGRAM_FACTOR if whole else 1)
 
     def _record(self, names, report, output, code, timed_out):
         status, seconds = dict(output.status), dict(output.seconds)
@@ -290,8 +296,9 @@ class Job:
                 done.add(name)
         culprit = output.current
         if culprit in names and culprit not in done:
-            why = f"timed out after {self.options.timeout} s" if timed_out else f"ended the binary ({ending(code)})"
-            self._add(culprit, "failed", f"{output.said(culprit)}\n{why}".strip(), self.options.timeout * timed_out)
+            limit = self._limit(culprit)
+            why = f"timed out after {limit} s" if timed_out else f"ended the binary ({ending(code)})"
+            self._add(culprit, "failed", f"{output.said(culprit)}\n{why}".strip(), limit * timed_out)
             done.add(culprit)
         elif code != 0 and not any(status.get(name) == "failed" for name in names):
             # A leak or a race reported at the end, or a crash outside of any test.

@@ -3,6 +3,7 @@ prefix=$WORK/root/usr
 DESTDIR=$WORK/root cmake --install "$BUILD" --prefix /usr >"$WORK/install.log" || { cat "$WORK/install.log"; exit 1; }
 
 for file in bin/sandglass lib/libsandglass_undo.a lib/libsandglass_base.a share/man/man1/sandglass.1 \
+    share/man/man1/sandglass-run.1 share/man/man1/sandglass-undo.1 \
     share/bash-completion/completions/sandglass share/zsh/site-functions/_sandglass \
     share/fish/vendor_completions.d/sandglass.fish; do
   test -s "$prefix/$file" || { echo "$file was not installed"; exit 1; }

@@ -116,6 +116,7 @@ void VictimWorld::Listen(const std::string& path, int type) {
 world::LocalWorldSpec VictimWorld::Spec() const {
   world::LocalWorldSpec spec = SpecFor(workspace_);
   spec.layer = layer_;
+  if (::geteuid() == 0) spec.system_layer = layer_ + "/system";
   spec.hidden_paths = {store_};
   spec.command_filter = FilterWithout(removed_);
   auto& outside =
