@@ -15,17 +15,6 @@ namespace sandglass::undo {
 namespace {
 
 constexpr size_t kBlock = 64 << 10;
-constexpr size_t kHoleBytes = 4096;
-
-// `fd` has zeros there.
-Status WriteOverZeros(int fd, uint64_t offset, ByteView bytes) {
-  for (size_t at = 0; at < bytes.size(); at += kHoleBytes) {
-    const ByteView block = bytes.subspan(at, std::min(kHoleBytes, bytes.size() - at));
-    if (!AllZero(block)) TRY(PWriteFully(fd, block, static_cast<off_t>(offset + at)));
-  }
-  return Ok();
-}
-
 Result<bool> Holds(int fd, uint64_t offset, ByteView bytes) {
   Bytes now(bytes.size());
   TRY_ASSIGN(const size_t got, PReadFully(fd, now, static_cast<off_t>(offset)));
@@ -53,21 +42,15 @@ Status PastContent::TurnBackByPack(const ContentRecord& r, StepFiles& files) {
   if (r.whole) *this = PastContent();
   Resize(r.file_size);
   if (r.length == 0) return Ok();
-  TRY_ASSIGN(const Bytes bytes, files.ReadPack(r.where, r.length));
-  if (HashBytes64(bytes) != r.checksum)
-    return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+  TRY(files.ReadKept(r));
   Cover(r.offset, {&files, r.where, r.length});
   return Ok();
 }
 
 Status PastContent::TurnBackByBlob(const ContentRecord& r, StepFiles& files) {
-  auto blob = files.OpenBlob({static_cast<uint32_t>(r.where)});
-  if (!blob.ok() && !IsDamage(blob.error()) && blob.error().code() != Code::kNotFound)
-    return blob.error();
-  if (!blob.ok()) return Error(Code::kCorrupt, kKeptMissing);
-  TRY(CheckBlob(blob->get(), r));
-  TRY_ASSIGN(const FileStat stat, StatFd(blob->get()));
-  *this = Of({.fd = std::move(*blob), .id = kNoObject, .stat = stat, .readable = true});
+  TRY_ASSIGN(Fd blob, files.OpenKept(r));
+  TRY_ASSIGN(const FileStat stat, StatFd(blob.get()));
+  *this = Of({.fd = std::move(blob), .id = kNoObject, .stat = stat, .readable = true});
   return Ok();
 }
 

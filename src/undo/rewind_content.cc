@@ -17,11 +17,6 @@
 #include "undo/running.h"
 
 namespace sandglass::undo {
-namespace {
-
-constexpr size_t kHoleBytes = 4096;
-
-}  // namespace
 
 Status Rewinder::Undo(const ContentRecord& r) {
   if (in_.view.IsDropped(r)) return Ok();
@@ -202,9 +197,7 @@ Result<Fd> Rewinder::OpenForWriting(const OpenObject& object, const std::string&
 
 Status Rewinder::FillRange(int fd, const ContentRecord& r) {
   if (r.length > 0) {
-    TRY_ASSIGN(Bytes bytes, in_.files.ReadPack(r.where, r.length));
-    if (HashBytes64(bytes) != r.checksum)
-      return Error(Code::kCorrupt, "its kept bytes fail their checksum");
+    TRY_ASSIGN(const Bytes bytes, in_.files.ReadKept(r));
     TRY(PWriteFully(fd, bytes, static_cast<off_t>(r.offset)));
   }
   if (::ftruncate(fd, static_cast<off_t>(r.file_size)) != 0)
@@ -220,31 +213,18 @@ Status Rewinder::FillWhole(int fd, const ContentRecord& r) {
 }
 
 Status Rewinder::FillFromPack(int fd, const ContentRecord& r) {
-  TRY_ASSIGN(Bytes bytes, in_.files.ReadPack(r.where, r.length));
-  if (HashBytes64(bytes) != r.checksum)
-    return Error(Code::kCorrupt, "its kept bytes fail their checksum");
-  if (r.sparse && ::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
-  for (size_t at = 0; at < bytes.size();) {
-    const size_t size = r.sparse ? std::min(kHoleBytes, bytes.size() - at) : bytes.size();
-    ByteView block = ByteView(bytes).subspan(at, size);
-    const bool hole = r.sparse && AllZero(block);
-    if (!hole) TRY(PWriteFully(fd, block, static_cast<off_t>(at)));
-    at += size;
-  }
-  return Ok();
+  TRY_ASSIGN(const Bytes bytes, in_.files.ReadKept(r));
+  if (!r.sparse) return PWriteFully(fd, bytes, 0);
+  if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
+  return WriteOverZeros(fd, 0, bytes);
 }
 
 // All of the blob is checked before the first byte of the file goes: a damaged copy is no reason to lose what is there.
 Status Rewinder::FillFromBlob(int fd, const ContentRecord& r) {
-  const auto blob = in_.files.OpenBlob({static_cast<uint32_t>(r.where)});
-  // Only what is gone is given up on: what cannot be reached now may be there the next time.
-  if (!blob.ok() && !IsDamage(blob.error()) && blob.error().code() != Code::kNotFound)
-    return blob.error();
-  if (!blob.ok()) return Error(Code::kCorrupt, kKeptMissing);
-  TRY(CheckBlob(blob->get(), r));
+  TRY_ASSIGN(const Fd blob, in_.files.OpenKept(r));
   if (::ftruncate(fd, 0) != 0) return Error::FromErrno(errno, "restore size");
-  if (r.keeping == Keeping::kClone && ::ioctl(fd, FICLONE, blob->get()) == 0) return Ok();
-  TRY(CopySparse(blob->get(), fd, r.file_size));
+  if (r.keeping == Keeping::kClone && ::ioctl(fd, FICLONE, blob.get()) == 0) return Ok();
+  TRY(CopySparse(blob.get(), fd, r.file_size));
   return Ok();
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/io.h"
+#include "undo/journal_view.h"
 #include "undo/pack.h"
 #include "undo/place.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr size_t kBlock = 64 << 10;
 constexpr uint32_t kAnchorsPerFolder = 32;
+constexpr const char* kKeptDamaged = "its kept bytes fail their checksum";
 
 // The next data at or after `at`; `size` when only a hole is left, `at` where the file system cannot tell.
 uint64_t NextData(int fd, uint64_t at, uint64_t size) {
@@ -166,6 +168,27 @@ Result<Bytes> StepFiles::ReadPack(uint64_t offset, uint64_t length) {
   return bytes;
 }
 
+Result<Bytes> StepFiles::ReadKept(const ContentRecord& record) {
+  TRY_ASSIGN(Bytes bytes, ReadPack(record.where, record.length));
+  if (HashBytes64(bytes) != record.checksum) return Error(Code::kCorrupt, kKeptDamaged);
+  return bytes;
+}
+
+// A clone has no checksum: of it only the size can tell.
+Result<Fd> StepFiles::OpenKept(const ContentRecord& record) {
+  auto blob = OpenBlob({static_cast<uint32_t>(record.where)});
+  if (!blob.ok() && !IsDamage(blob.error()) && blob.error().code() != Code::kNotFound)
+    return blob.error();
+  if (!blob.ok()) return Error(Code::kCorrupt, kKeptMissing);
+  TRY_ASSIGN(const FileStat stat, StatFd(blob->get()));
+  if (stat.size != record.file_size)
+    return Error(Code::kCorrupt, "what was kept of it has another size");
+  if (record.checksum == 0) return blob;
+  TRY_ASSIGN(const uint64_t checksum, ChecksumFile(blob->get(), record.file_size));
+  if (checksum != record.checksum) return Error(Code::kCorrupt, kKeptDamaged);
+  return blob;
+}
+
 // The housekeeper may be exchanging one form for the other at this very moment, so a miss is looked at twice.
 Status StepFiles::OpenPackForReading() {
   for (int look = 0; look < 2; ++look) {
@@ -217,6 +240,15 @@ void ForEachAnchor(int step_dir, const std::function<void(int, const char*)>& ea
   }
 }
 
+Status WriteOverZeros(int fd, uint64_t offset, ByteView bytes) {
+  constexpr size_t kHoleBytes = 4096;
+  for (size_t at = 0; at < bytes.size(); at += kHoleBytes) {
+    const ByteView block = bytes.subspan(at, std::min(kHoleBytes, bytes.size() - at));
+    if (!AllZero(block)) TRY(PWriteFully(fd, block, static_cast<off_t>(offset + at)));
+  }
+  return Ok();
+}
+
 Result<SparseCopy> CopySparse(int from, int to, uint64_t size) {
   DataChecksum checksum;
   uint64_t written = 0;
@@ -253,16 +285,6 @@ Result<bool> SameBytes(int a, int b, uint64_t size) {
   TRY_ASSIGN(const FileStat stat_a, StatFd(a));
   TRY_ASSIGN(const FileStat stat_b, StatFd(b));
   return std::min(stat_a.size, size) == std::min(stat_b.size, size);
-}
-
-Status CheckBlob(int blob, const ContentRecord& record) {
-  TRY_ASSIGN(const FileStat stat, StatFd(blob));
-  if (stat.size != record.file_size)
-    return Error(Code::kCorrupt, "what was kept of it has another size");
-  if (record.checksum == 0) return Ok();
-  TRY_ASSIGN(const uint64_t checksum, ChecksumFile(blob, record.file_size));
-  if (checksum == record.checksum) return Ok();
-  return Error(Code::kCorrupt, "its kept bytes fail their checksum");
 }
 
 namespace {

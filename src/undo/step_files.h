@@ -24,6 +24,8 @@ inline constexpr uint64_t kSmallFileBytes = 256 << 10;
 // A file in a step's folder: it holds something that could not be put back, and goes to damaged/ instead of trash/.
 inline constexpr const char* kUnreturned = "unreturned";
 
+inline constexpr const char* kKeptMissing = "what was kept of it is missing from the store";
+
 class PackReader;
 
 // A blob's file name in blobs/.
@@ -68,6 +70,9 @@ class StepFiles {
   // Appends and says where. kNoSpace: the pack is as before.
   Result<uint64_t> AppendToPack(ByteView bytes);
   Result<Bytes> ReadPack(uint64_t offset, uint64_t length);
+  // What a record says was kept, checked. kCorrupt: it is gone or damaged; any other error may be better the next time.
+  Result<Bytes> ReadKept(const ContentRecord& record);
+  Result<Fd> OpenKept(const ContentRecord& record);
   Status Sync();
 
  private:
@@ -105,8 +110,8 @@ Result<uint64_t> ChecksumFile(int fd, uint64_t size);
 // Do both files hold the same `size` bytes?
 Result<bool> SameBytes(int a, int b, uint64_t size);
 
-// What was kept as a file of its own is still that. A clone has no checksum: of it only the size can tell. kCorrupt.
-Status CheckBlob(int blob, const ContentRecord& record);
+// Writes where `fd` has zeros: blocks of zeros stay as they are, holes perhaps.
+Status WriteOverZeros(int fd, uint64_t offset, ByteView bytes);
 
 // Compresses the pack of a closed step: writes `packz`, then removes `pack`. Killed in between, either one is whole;
 // with FileSync::kPower also after a power cut. Nothing to do is success.

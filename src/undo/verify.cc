@@ -61,16 +61,14 @@ MaybeConflict DamageOr(const Error& error, std::string_view path, std::string wh
 
 MaybeConflict CheckContent(const ContentRecord& r, StepFiles& files) {
   if (r.length == 0) return std::optional<Conflict>();
-  if (r.keeping == Keeping::kPack) {
-    auto bytes = files.ReadPack(r.where, r.length);
-    if (bytes.ok() && HashBytes64(*bytes) != r.checksum)
-      bytes = Error(Code::kCorrupt, "its kept bytes fail their checksum");
-    if (bytes.ok()) return std::optional<Conflict>();
-    return DamageOr(bytes.error(), r.path, bytes.error().message());
-  }
-  const auto blob = files.OpenBlob({static_cast<uint32_t>(r.where)});
-  if (!blob.ok()) return DamageOr(blob.error(), r.path, kKeptMissing);
-  const Status whole = CheckBlob(blob->get(), r);
+  const auto read = [&]() -> Status {
+    if (r.keeping == Keeping::kPack)
+      TRY(files.ReadKept(r));
+    else
+      TRY(files.OpenKept(r));
+    return Ok();
+  };
+  const Status whole = read();
   if (whole.ok()) return std::optional<Conflict>();
   return DamageOr(whole.error(), r.path, whole.error().message());
 }

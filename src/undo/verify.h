@@ -76,7 +76,6 @@ struct KeptLook {
   }
 };
 std::optional<KeptLook> LookLeftAlone(const StepView& view, const MetaRecord& r);
-inline constexpr const char* kKeptMissing = "what was kept of it is missing from the store";
 inline constexpr const char* kKeptChanged = "what was kept of it has been changed in the store";
 
 // Whether an operation has happened whose outcome nobody told, by who has the name now (of a rename: the new name). `object` is who it is
