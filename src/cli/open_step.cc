@@ -71,7 +71,7 @@ std::optional<OpenStep> FindOpenStep(const std::string& store) {
   if (!folder) return std::nullopt;
   const Fd step(::openat(folder.get(), "wal/in_progress", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!step) return std::nullopt;
-  const auto journal = undo::JournalView::Open(step.get(), "journal");
+  const auto journal = undo::JournalView::Read(step.get(), "journal");
   if (!journal.ok()) return std::nullopt;
   return OpenStep{.header = journal->header(), .owner = OwnerOf(folder.get(), store)};
 }

@@ -212,7 +212,7 @@ Status LogCore::AddBarrier(StepId after, std::vector<std::string> paths) {
     barriers = MergeBarriers(std::move(barriers));
     std::swap(barriers, barriers_);
     const bool known = SamePlacesAndPaths(barriers, barriers_);
-    if (Status saved = known ? Ok() : SaveBarriers(); !saved.ok()) {
+    if (Status saved = known && !barriers_unsaved_ ? Ok() : SaveBarriers(); !saved.ok()) {
       barriers_ = std::move(barriers);  // whoever tries again finds the edit again
       return saved;
     }
@@ -259,6 +259,45 @@ Status LogCore::NoteTold(StepWriter& open, const std::vector<std::string>& paths
   return Ok();
 }
 
+namespace {
+
+// Which paths lie below folders that were told of. By identity: the step may have renamed them since.
+class ToldFolders {
+ public:
+  ToldFolders(Looker& looker, const std::unordered_set<ObjectId>& told)
+      : looker_(looker), told_(told) {}
+
+  bool Hold(std::string_view path) {
+    std::vector<std::string> unknown;
+    bool told = false;
+    while (!path.empty()) {
+      path = ParentOf(path);
+      if (const auto known = known_.find(std::string(path)); known != known_.end()) {
+        told = known->second;
+        break;
+      }
+      unknown.emplace_back(path);
+    }
+    for (auto folder = unknown.rbegin(); folder != unknown.rend(); ++folder) {
+      told = told || IsTold(*folder);
+      known_.emplace(std::move(*folder), told);
+    }
+    return told;
+  }
+
+ private:
+  bool IsTold(const std::string& folder) {
+    const auto found = looker_.At(folder);
+    return found && told_.contains(found->id);
+  }
+
+  Looker& looker_;
+  const std::unordered_set<ObjectId>& told_;
+  std::unordered_map<std::string, bool> known_;
+};
+
+}  // namespace
+
 // What people edited while the step in wal/in_progress was open, as far as anybody told. A folder stands for all that is below it.
 Result<std::unordered_set<ObjectId>> LogCore::ToldDuring(const StepView& view) {
   TRY_ASSIGN(const Fd dir, OpenSubdir(frame_->wal(), kInProgress));
@@ -266,20 +305,16 @@ Result<std::unordered_set<ObjectId>> LogCore::ToldDuring(const StepView& view) {
   if (!text.ok() && text.error().code() != Code::kNotFound) return text.error();
   std::unordered_set<ObjectId> told;
   if (text.ok()) told = ParseKeepList(*text);
+  if (told.empty()) return told;
   Looker looker(*place_);
-  for (const Barrier& barrier : barriers_) {
-    if (barrier.after != view.header().id) continue;
-    for (const std::string& path : barrier.paths) {
-      const auto folder = looker.Stat(path);
-      if (!folder || !folder->IsDirectory()) continue;
-      const auto& paths = view.expected().map();
-      for (auto below = paths.lower_bound(path + "/");
-           below != paths.end() && below->first.starts_with(path + "/"); ++below) {
-        if (const auto found = looker.At(below->first)) told.insert(found->id);
-      }
-    }
+  ToldFolders folders(looker, told);
+  std::vector<ObjectId> below;
+  for (const auto& [path, expected] : view.expected().map()) {
+    if (path.empty() || !folders.Hold(path)) continue;
+    if (const auto found = looker.At(path)) below.push_back(found->id);
   }
   TRY(looker.failure());
+  told.insert(below.begin(), below.end());
   return told;
 }
 

@@ -27,9 +27,8 @@ size_t CloseFrameBytes() {
 
 Result<JournalView> JournalView::Open(int dir_fd, const char* name) {
   TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDONLY));
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return Error::FromErrno(errno, "stat journal");
-  const auto size = static_cast<size_t>(info.st_size);
+  TRY_ASSIGN(const FileStat stat, StatFd(fd.get()));
+  const auto size = static_cast<size_t>(stat.size);
   if (size < kJournalHeaderBytes)
     return Error(Code::kCorrupt, "journal is shorter than its header");
   void* map = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
@@ -44,6 +43,17 @@ Result<JournalView> JournalView::Open(int dir_fd, const char* name) {
   return view;
 }
 
+Result<JournalView> JournalView::Read(int dir_fd, const char* name) {
+  TRY_ASSIGN(const Fd fd, OpenStoreFile(dir_fd, name, O_RDONLY));
+  TRY_ASSIGN(const FileStat stat, StatFd(fd.get()));
+  Bytes copy(stat.size);
+  TRY_ASSIGN(const size_t got, PReadFully(fd.get(), copy, 0));
+  copy.resize(got);
+  TRY_ASSIGN(JournalView view, Parse(copy));
+  view.copy_ = std::move(copy);  // its bytes stay where they are
+  return view;
+}
+
 Result<JournalView> JournalView::Parse(ByteView bytes) {
   JournalView view;
   view.bytes_ = bytes;
@@ -55,6 +65,7 @@ Result<JournalView> JournalView::Parse(ByteView bytes) {
 JournalView::JournalView(JournalView&& other) noexcept { *this = std::move(other); }
 JournalView& JournalView::operator=(JournalView&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(copy_, other.copy_);
   std::swap(map_, other.map_);
   std::swap(map_bytes_, other.map_bytes_);
   std::swap(decoded_, other.decoded_);

@@ -1,4 +1,4 @@
-// Reading a step's journal: whole, through a private mapping, or only its two ends.
+// Reading a step's journal: whole, through a private mapping or as a copy, or only its two ends.
 //
 // A journal may be read while its writer appends: the reader sees the whole records that were there
 // when it opened. The views in a record live as long as the JournalView. Not thread-safe.
@@ -19,6 +19,9 @@ class JournalView {
  public:
   // kCorrupt: the header is damaged. kVersion: another format. kNotFound.
   static Result<JournalView> Open(int dir_fd, const char* name);
+  // The same without a mapping, for a journal whose writer lives: it cuts the file when the step closes, and reading on in a mapping
+  // would end the process.
+  static Result<JournalView> Read(int dir_fd, const char* name);
   // For bytes that are in memory already (fuzzing, tests).
   static Result<JournalView> Parse(ByteView bytes);
   JournalView(JournalView&&) noexcept;
@@ -70,6 +73,7 @@ class JournalView {
   void Unload() const;
 
   ByteView bytes_;
+  Bytes copy_;
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   DecodedJournalHeader decoded_;

@@ -21,7 +21,7 @@ std::optional<std::pair<Fd, JournalView>> OpenCurrent(const Place& place) {
   const auto wal = OpenSubdir(place.store.get(), "wal");
   auto dir = wal.ok() ? OpenSubdir(wal->get(), kInProgress) : Result<Fd>(wal.error());
   if (!dir.ok()) return std::nullopt;
-  auto journal = JournalView::Open(dir->get(), "journal");
+  auto journal = JournalView::Read(dir->get(), "journal");
   if (!journal.ok()) return std::nullopt;
   return std::pair(std::move(*dir), std::move(*journal));
 }
@@ -257,7 +257,10 @@ std::vector<std::string> PastReader::ChangedBelow(std::string_view prefix) const
 
 void PastReader::Preimages::Add(size_t step, const ContentRecord& record) {
   if (record.whole || record.keeping != Keeping::kPack) contents.clear();
-  if (contents.empty() || contents.back().step != step) kept_bytes = 0;
+  // Of one object: what replaced a running program has records of its own, of the same bytes.
+  if (contents.empty() || contents.back().step != step ||
+      contents.back().record.object != record.object)
+    kept_bytes = 0;
   kept_bytes += record.length;
   whole =
       whole || record.whole || record.keeping != Keeping::kPack || kept_bytes >= record.file_size;

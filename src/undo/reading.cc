@@ -259,7 +259,7 @@ std::string DiffSides(const std::string& old_path, const Side& before, const std
   return UnifiedDiff(InputOf(old_path, before), InputOf(new_path, after));
 }
 
-// Both sides of one step, by one look at the history.
+// Both sides of one step.
 class Sides {
  public:
   static Result<Sides> Read(const Place& place, StepId step, const StepView& view) {

@@ -46,13 +46,6 @@ bool KeepsNothing(int step_dir) {
                      [&](const char* name) { return IsMissingOrEmpty(step_dir, name); });
 }
 
-// What somebody else's object keeps out of its name gets one beside. Anything else that is in the way keeps contents from coming back.
-bool LeavesSomething(const std::vector<Conflict>& conflicts) {
-  return std::any_of(conflicts.begin(), conflicts.end(), [](const Conflict& conflict) {
-    return conflict.kind != ConflictKind::kOccupied;
-  });
-}
-
 // Was its writer killed before the header was whole? Room for the first records is there before the header is, and empty then.
 Result<bool> IsUnbegun(int step_dir) {
   const auto journal = OpenStoreFile(step_dir, "journal", O_RDONLY);
@@ -93,12 +86,6 @@ Status LogCore::Recover() {
 }
 
 // Is there a finished rewind of the journal `uid` among `rows`?
-static bool IsReversedBy(const std::vector<StepRow>& rows, uint64_t uid) {
-  return uid != 0 && std::any_of(rows.begin(), rows.end(), [&](const StepRow& row) {
-           return row.header.reverses_uid == uid;
-         });
-}
-
 // Rewinds that had happened but were killed before their source was dropped.
 Status LogCore::FinishPromotions() {
   const std::vector<StepRow> redo_before = redo_, steps_before = steps_;
@@ -344,7 +331,7 @@ Status LogCore::PromoteInterruptedAmbient(const StepView& view) {
   if (::renameat(frame_->wal(), kInProgress, frame_->steps(), folder.c_str()) != 0) {
     return Error::FromErrno(errno, "promote an interrupted ambient step");
   }
-  ::unlinkat(dir.get(), kTold, 0);
+  DropNotesOfOpenStep(dir.get());
   TRY(MakePowerSafe(Reach::kFolders));
   TRY_ASSIGN(auto summary, ReadJournalSummary(dir.get(), "journal"));
   steps_.push_back({folder, std::move(summary.header), summary.close, false, summary.bytes});

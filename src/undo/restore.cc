@@ -334,7 +334,7 @@ void DropWhatIsSo(const Place& place, const PastReader& past, Wanted& wanted) {
 }
 
 // What the policy keeps from being made is not made, as in a rewind: what has taken its place goes, unless it is a symlink itself.
-void LeaveLinks(const Place& place, Wanted& wanted, std::vector<std::string>& warnings) {
+Status LeaveLinks(const Place& place, Wanted& wanted, std::vector<std::string>& warnings) {
   Looker looker(place);
   for (auto it = wanted.begin(); it != wanted.end();) {
     auto& [path, want] = *it;
@@ -348,6 +348,7 @@ void LeaveLinks(const Place& place, Wanted& wanted, std::vector<std::string>& wa
     if (in_its_place) want = PastState{};
     it = in_its_place ? std::next(it) : wanted.erase(it);
   }
+  return looker.failure();
 }
 
 Status Apply(Restorer& restorer, const Wanted& wanted) {
@@ -428,7 +429,8 @@ Result<LogCore::RestorePlan> LogCore::PlanRestoreLocked(StepId step,
   std::vector<Conflict> lost;
   TRY_ASSIGN(Wanted wanted, Collect(*place_, past, paths, lost));
   DropWhatIsSo(*place_, past, wanted);
-  if (options_.symlinks != SymlinkPolicy::kReadWrite) LeaveLinks(*place_, wanted, report.warnings);
+  if (options_.symlinks != SymlinkPolicy::kReadWrite)
+    TRY(LeaveLinks(*place_, wanted, report.warnings));
   report.conflicts = lost;
   if (wanted.empty()) return RestorePlan{std::move(past), {}, std::move(lost), Fd()};
   TRY_ASSIGN(const auto intrusions, FindIntrusions(*place_, objects_, past, wanted));
@@ -465,7 +467,7 @@ Result<RewindReport> LogCore::PlanRestore(StepId step, std::span<const std::stri
 }
 
 // All under one lock: what happened before is in a closed step, and nothing gets in between the look at it and the new step. That takes the
-// restore's operations only, because a restore that fails aborts it, and an abort keeps nothing of what it takes back.
+// restore's operations only, because a restore that fails aborts it, and with it all that it has recorded.
 Result<LogCore::RestorePlan> LogCore::BeginRestore(StepId step, std::span<const std::string> paths,
                                                    Force force, RewindReport& report) {
   LifecycleLock lock(*this);

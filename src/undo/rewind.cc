@@ -392,6 +392,12 @@ Status Rewinder::CheckReturned(const std::string& path, const Note& note, const 
   return Ok();
 }
 
+bool LeavesSomething(const std::vector<Conflict>& conflicts) {
+  return std::any_of(conflicts.begin(), conflicts.end(), [](const Conflict& conflict) {
+    return conflict.kind != ConflictKind::kOccupied;
+  });
+}
+
 Status Rewind(const RewindInput& input, RewindReport& report) {
   return Rewinder(input, report).Run();
 }

@@ -35,13 +35,17 @@ struct RewindInput {
   Signatures signatures = Signatures::kOutdated;
   std::atomic<uint64_t>* folder_renames = nullptr;  // counts them, if there is anyone to tell
   const std::unordered_set<ObjectId>* keep =
-      nullptr;  // objects that a person changed after a crash
+      nullptr;  // objects that a person changed after a crash, or while the step was open
   std::function<void(size_t done, size_t records)> progress;  // empty: nobody is told
 };
 
 // An error leaves the rest undone. With a recorder, the caller takes the recorder's step back; without one, running it again goes on where
 // it stopped.
 Status Rewind(const RewindInput& input, RewindReport& report);
+
+// Did a rewind with these conflicts leave preimages unused? What somebody else's object keeps out of its name gets one beside; anything else
+// that is in the way keeps contents from coming back.
+bool LeavesSomething(const std::vector<Conflict>& conflicts);
 
 // The warning about a symlink that the policy keeps from coming back.
 std::string LinkLeftOut(std::string_view path);

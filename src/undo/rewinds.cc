@@ -323,9 +323,7 @@ Result<RewindReport> LogCore::AbortLocked() {
 }
 
 Status LogCore::KeepForPeople(StepId aborted, RewindReport& report) {
-  const bool kept =
-      std::any_of(report.conflicts.begin(), report.conflicts.end(),
-                  [](const Conflict& conflict) { return conflict.kind == ConflictKind::kEdited; });
+  const bool kept = LeavesSomething(report.conflicts);
   const bool lost_track = LostTrackDuring(aborted) && !report.changes.empty();
   if (kept) TRY(MarkUnreturned(kInProgress));
   if (lost_track) TRY(MarkUnreturned(kRewind));

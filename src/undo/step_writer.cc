@@ -57,17 +57,21 @@ bool StepWriter::IsBorn(ObjectId object) const {
   return found != touched_.end() && found->second.born;
 }
 
+const StepWriter::Touch* StepWriter::FindTouched(ObjectId object) const {
+  const auto found = touched_.find(object);
+  const bool touched = found != touched_.end() && (found->second.born || found->second.meta);
+  return touched ? &found->second : nullptr;
+}
+
 bool StepWriter::HasTouched(ObjectId object) const {
   MutexLock lock(mutex_);
-  auto found = touched_.find(object);
-  return found != touched_.end() && (found->second.born || found->second.meta);
+  return FindTouched(object) != nullptr;
 }
 
 bool StepWriter::HasFolder(ObjectId folder) const {
   MutexLock lock(mutex_);
-  auto found = touched_.find(folder);
-  return found != touched_.end() && (found->second.born || found->second.meta) &&
-         !found->second.gone;
+  const Touch* touch = FindTouched(folder);
+  return touch != nullptr && !touch->gone;
 }
 
 void StepWriter::NoteGone(ObjectId folder) {

@@ -173,6 +173,8 @@ class StepWriter {
     int64_t mtime_ns;
     std::string path;
   };
+  // Null: nothing that would bring it back is on record.
+  const Touch* FindTouched(ObjectId object) const REQUIRES(mutex_);
 
   StepWriter(const Place& place, Fd dir, const JournalHeader& header,
              const StepWriterOptions& options);

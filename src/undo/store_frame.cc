@@ -16,6 +16,7 @@
 #include <unordered_set>
 
 #include "base/io.h"
+#include "undo/step_files.h"
 
 namespace sandglass::undo {
 namespace {
@@ -267,20 +268,26 @@ Result<std::vector<StepRow>> ListIfThere(int store_fd, const char* folder) {
   return fd.error();
 }
 
-bool IsReversedBy(const std::vector<StepRow>& rows, const StepRow& row) {
-  return row.header.uid != 0 && std::any_of(rows.begin(), rows.end(), [&](const StepRow& other) {
-           return other.header.reverses_uid == row.header.uid;
-         });
+}  // namespace
+
+void DropNotesOfOpenStep(int step_dir) {
+  for (const char* note : {kTold, kUnreturned}) ::unlinkat(step_dir, note, 0);
 }
 
-}  // namespace
+bool IsReversedBy(const std::vector<StepRow>& rows, uint64_t uid) {
+  return uid != 0 && std::any_of(rows.begin(), rows.end(), [&](const StepRow& row) {
+           return row.header.reverses_uid == uid;
+         });
+}
 
 Result<StepLists> ListForReader(int store_fd) {
   StepLists lists;
   TRY_ASSIGN(lists.steps, ListIfThere(store_fd, "steps"));
   TRY_ASSIGN(lists.redo, ListIfThere(store_fd, "redo"));
-  std::erase_if(lists.steps, [&](const StepRow& row) { return IsReversedBy(lists.redo, row); });
-  std::erase_if(lists.redo, [&](const StepRow& row) { return IsReversedBy(lists.steps, row); });
+  std::erase_if(lists.steps,
+                [&](const StepRow& row) { return IsReversedBy(lists.redo, row.header.uid); });
+  std::erase_if(lists.redo,
+                [&](const StepRow& row) { return IsReversedBy(lists.steps, row.header.uid); });
   return lists;
 }
 

@@ -45,6 +45,8 @@ inline constexpr const char* kKeepFile =
     "keep";  // objects that a recovery leaves as a person made them
 // In the folder of the open step: objects that people edited while it was open, as far as anybody told.
 inline constexpr const char* kTold = "told";
+// What such a folder holds only while the step is open, or while an abort of it has not succeeded.
+void DropNotesOfOpenStep(int step_dir);
 inline constexpr const char* kTarget = "target";  // where a rewind over several steps is going
 
 class StoreFrame {
@@ -89,6 +91,8 @@ bool IsStillNamed(int parent_fd, const std::string& name, int dir_fd);
 // Rows of steps/ (or redo/), oldest first. Never fails on a damaged step: it is listed as such. One that goes away meanwhile is left out.
 Result<std::vector<StepRow>> ListSteps(int folder_fd);
 // Those of steps/ and of redo/, for who does not own the store: what a rewind has taken back, and was about to drop, is gone already.
+// Is one of them what taking back the step with this uid left? A step with both was killed before it was dropped.
+bool IsReversedBy(const std::vector<StepRow>& rows, uint64_t uid);
 struct StepLists {
   std::vector<StepRow> steps, redo;
 };

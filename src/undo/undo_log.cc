@@ -414,7 +414,7 @@ Status LogCore::Promote(StepWriter& writer, const ChangeCounts& counts) {
     return Error::FromErrno(errno, fmt::format("promote step {}", folder));
   }
   ::unlinkat(frame_->wal(), kKeepFile, 0);  // left by an abort that failed
-  for (const char* leftover : {kTold, kUnreturned}) ::unlinkat(writer.files().dir(), leftover, 0);
+  DropNotesOfOpenStep(writer.files().dir());
   BestEffort("sync the folders of the store", MakePowerSafe(Reach::kFolders));
   steps_.push_back({folder, std::move(summary.header), summary.close, false, summary.bytes});
   BestEffort("save signatures", AdoptAfterStates(writer.files().dir()));

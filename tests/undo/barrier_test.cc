@@ -18,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class UndoBarrier : public UndoTest {
@@ -397,6 +398,15 @@ class UndoBarrierInAStep : public UndoBarrier {
     workspace().WriteFile(path, kWork);
     Note({path});
   }
+  // A file of the one folder that was put aside.
+  std::string Damaged(const std::string& name) {
+    const std::string damaged = workspace().store() + "/damaged";
+    const auto kept = NamesIn(damaged);
+    EXPECT_THAT(kept, SizeIs(1));
+    if (kept.empty()) return "";
+    std::ifstream file(damaged + "/" + kept[0] + "/" + name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
 };
 
 TEST_F(UndoBarrierInAStep, AnEditToldDuringAStepStandsInTheWayOfItsRollback) {
@@ -488,6 +498,51 @@ TEST_F(UndoBarrierInAStep, AnAbortLeavesWhatIsInAFolderThatWasToldOf) {
   EXPECT_EQ(Content("src/main.rs"), kWork);
 }
 
+TEST_F(UndoBarrierInAStep, AnAbortLeavesWhatIsInAToldFolderThatTheStepHasRenamedSince) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("src/main.rs", "by the step"));
+  workspace().WriteFile("src/main.rs", kWork);
+  Note({"src"});
+  EXPECT_OK(ops().Rename("src", "lib"));
+  ASSERT_OK(log().AbortStep());
+  EXPECT_EQ(Content("src/main.rs"), kWork);
+}
+
+TEST_F(UndoBarrierInAStep, AnAbortLeavesEverythingIfTheProjectItselfWasToldOf) {
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("src/main.rs", "by the step"));
+  workspace().WriteFile("src/main.rs", kWork);
+  Note({"."});
+  ASSERT_OK(log().AbortStep());
+  EXPECT_EQ(Content("src/main.rs"), kWork);
+}
+
+// Most editors save so. The step's preimage has no place to go back to, and is the only copy of what was there before.
+TEST_F(UndoBarrierInAStep, WhatAnAbortCannotPutBackWhereAPersonSavedByRenamingIsNotGone) {
+  const std::string before = Content("small.txt");
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
+  workspace().WriteFile("small.txt.new", kWork);
+  TreeBuilder(workspace().project()).Rename("small.txt.new", "small.txt");
+  Note({"small.txt"});
+  const Result<RewindReport> report = log().AbortStep();
+  ASSERT_OK(report);
+  EXPECT_EQ(Content("small.txt"), kWork);
+  EXPECT_TRUE(HasConflict(report->conflicts, ConflictKind::kReplaced, "small.txt"));
+  EXPECT_THAT(report->warnings, Not(IsEmpty()));
+  EXPECT_THAT(Damaged("pack"), HasSubstr(before));
+}
+
+TEST_F(UndoBarrierInAStep, WhatAnAbortCannotPutBackUnderAPersonsNewNameIsNotGone) {
+  const std::string before = Content("small.txt");
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
+  TreeBuilder(workspace().project()).Rename("small.txt", "mine.txt");
+  ASSERT_OK(log().AbortStep());
+  EXPECT_EQ(Content("mine.txt"), "by the step");
+  EXPECT_THAT(Damaged("pack"), HasSubstr(before));
+}
+
 TEST_F(UndoBarrierInAStep, WhatAnAbortOverwritesAfterAWatcherLostTrackIsNotGone) {
   ASSERT_OK(log().OpenStep({}));
   EXPECT_OK(ops().Overwrite("small.txt", "by the step"));
@@ -496,10 +551,7 @@ TEST_F(UndoBarrierInAStep, WhatAnAbortOverwritesAfterAWatcherLostTrackIsNotGone)
   const Result<RewindReport> report = log().AbortStep();
   ASSERT_OK(report);
   EXPECT_TRUE(HasConflict(report->conflicts, ConflictKind::kBarrier, ""));
-  const auto kept = NamesIn(workspace().store() + "/damaged");
-  ASSERT_THAT(kept, SizeIs(1));
-  std::ifstream pack(workspace().store() + "/damaged/" + kept[0] + "/pack", std::ios::binary);
-  EXPECT_THAT(std::string((std::istreambuf_iterator<char>(pack)), {}), HasSubstr(kWork));
+  EXPECT_THAT(Damaged("pack"), HasSubstr(kWork));
 }
 
 TEST_F(UndoBarrierInAStep, ABarrierOfAnAbortedStepIsNotThatOfTheNextOneWithItsId) {

@@ -132,6 +132,23 @@ TEST_F(UndoRunningProgram, RangesOfALargeRunningProgramAreTakenBack) {
   ExpectTree(after);
 }
 
+// Taking the step back while the program runs leaves records of the same bytes under two identities, which are not twice as many.
+TEST_F(UndoRunningProgram, ALargeProgramThatWasReplacedIsRestoredWithAllThatNoStepKept) {
+  StartWithTool(600'000);
+  const TreeSnapshot before = Snapshot();
+  const uint64_t size = static_cast<uint64_t>(StatOf("tool").st_size);
+  const StepId step = InStep([&] {
+    EXPECT_OK(ops().WriteAt("tool", size / 3, Noise(size * 6 / 10), WriteVisibility::kAnnounced));
+  });
+  RollBack();
+  {
+    RUN_OR_SKIP(running, "tool");
+    RedoSteps();
+  }
+  EXPECT_OK(log().Restore(step, std::vector<std::string>{"tool"}));
+  ExpectTree(before);
+}
+
 TEST_F(UndoRunningProgram, AnAbortedStepLetsItsProgramRunOn) {
   StartWithTool();
   const TreeSnapshot before = Snapshot();

@@ -1,5 +1,6 @@
 // Dry runs, and what people are shown.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include "tests/support/must.h"
 #include "tests/undo/forked.h"
 #include "tests/undo/history_fixture.h"
+#include "undo/journal_view.h"
 
 namespace sandglass::undo {
 namespace {
@@ -316,6 +318,18 @@ TEST_F(UndoDiff, WhatTheOpenStepDoesIsNotTheOlderStepsDoing) {
   ExpectTold(Diff());
   EXPECT_OK(log().CloseStep());
   ExpectTold(Diff());
+}
+
+// The owner of an open step cuts its journal when it closes, perhaps while somebody reads.
+TEST_F(UndoDiff, ACopyOfAJournalIsReadOnAfterItsWriterHasCutTheFile) {
+  const std::string folder = fmt::format("{}/steps/{}", workspace().store(), step_.value);
+  const Fd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_TRUE(dir.valid());
+  const Result<JournalView> journal = JournalView::Read(dir.get(), "journal");
+  ASSERT_OK(journal);
+  ASSERT_EQ(::truncate((folder + "/journal").c_str(), 0), 0);
+  EXPECT_GT(journal->size(), 0U);
+  EXPECT_OK(journal->Close());
 }
 
 TEST_F(UndoDiff, APersonsEditIsNotShownAsTheSteps) {
