@@ -277,6 +277,15 @@ Status ModelRun::RefuseRedo(const std::string& edited) {
   return ExpectUntouched("after a redo that was refused");
 }
 
+Result<std::optional<std::string>> ModelRun::PathOfInode(ino_t wanted) const {
+  using Path = std::optional<std::string>;
+  TRY_ASSIGN(const Inodes inodes, LookAtInodes());
+  for (const auto& [path, inode] : inodes) {
+    if (inode == wanted) return Path(path);
+  }
+  return Path();
+}
+
 // Edits a folder that the newest step changed nothing of but names in it, and rolls the step back at once: the edit is there afterwards,
 // or it stood in the way (because the step had touched the folder without a visible change).
 Status ModelRun::EditNamedFolder(const Command& command) {
@@ -288,6 +297,7 @@ Status ModelRun::EditNamedFolder(const Command& command) {
   trace_.Add(fmt::format("external edit of folder {}: {}; roll back", Printable(path), how));
   TRY_ASSIGN(current_, Look());
   const EntrySnapshot edited = *current_.Find(path);
+  TRY_ASSIGN(const Inodes before, LookAtInodes());
   const size_t vouched = floor_;
   floor_ = stack_.size();
   redo_spoiled_ = true;
@@ -300,14 +310,18 @@ Status ModelRun::EditNamedFolder(const Command& command) {
   TRY_ASSIGN(size_t oldest, OldestOf(*report));
   TRY_ASSIGN(TreeSnapshot seen, Look());
   ++counts_.checks;
-  const EntrySnapshot* now = seen.Find(path);
+  // A step without changes does not count, so that older ones may have gone too, with edits that were made since, and the folder may have
+  // another name again, or be gone with the step that made it.
+  TRY_ASSIGN(const auto then, PathOfInode(before.at(path)));
+  const EntrySnapshot* now = then ? seen.Find(*then) : nullptr;
+  const bool unmade = !then && oldest + 1 < stack_.size();
   const bool kept = now != nullptr && SameAttributes(edited, *now) &&
                     (std::string_view(how) != "time" || edited.mtime == now->mtime);
-  if (!kept) return Wrong(fmt::format("a rollback took a person's {} of {}", how, Printable(path)));
+  if (!kept && !unmade)
+    return Wrong(fmt::format("a rollback took a person's {} of {}", how, Printable(path)));
   const test::CompareOptions elsewhere{
-      .exclude = {[&](std::string_view at) { return at == path; }}};
+      .exclude = {[&](std::string_view at) { return then && at == *then; }}};
   const std::vector<std::string> differences = test::Diff(stack_[oldest].before, seen, elsewhere);
-  // A step without changes does not count, so that older ones may have gone too, with edits that were made since.
   if (!differences.empty() && oldest >= vouched)
     return Wrong(fmt::format("after a rollback beside an edited folder (wanted -> seen):\n    {}",
                              Listed(differences)));

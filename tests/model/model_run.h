@@ -97,6 +97,8 @@ class ModelRun {
 
   Result<test::TreeSnapshot> Look();
   Result<Inodes> LookAtInodes() const;
+  // nullopt: nothing has it.
+  Result<std::optional<std::string>> PathOfInode(ino_t wanted) const;
   Status FinishStep(Step& step, const Inodes& before) const;
   Status ExpectCounted(const Step& step) const;
   Status ExpectTree(const test::TreeSnapshot& wanted, const char* when);
