@@ -53,7 +53,6 @@ Answer Open2(Call& call);
 // operations_content.cc
 Answer TruncateFile(Call& call);
 Answer Allocate(Call& call);
-Answer CloneRange(Call& call);
 // operations_metadata.cc
 Answer Chmod(Call& call);
 Answer Chown(Call& call);

@@ -161,7 +161,6 @@ constexpr std::array<Function, kHandlers> MakeFunctions() {
   set(Handler::kMakeNode, MakeNode);
   set(Handler::kTruncate, TruncateFile);
   set(Handler::kAllocate, Allocate);
-  set(Handler::kClone, CloneRange);
   set(Handler::kChmod, Chmod);
   set(Handler::kChown, Chown);
   set(Handler::kSetTimes, SetTimes);

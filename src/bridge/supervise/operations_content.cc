@@ -1,13 +1,10 @@
-// Calls that change content without a write: truncate, fallocate and cloning.
+// Calls that change content without a write: truncate and fallocate.
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "bridge/supervise/handlers.h"
 
@@ -67,16 +64,6 @@ Answer TruncateByPath(Call& call, off_t size) {
                   });
 }
 
-// What FICLONE and FICLONERANGE say, in one form; the source by its number in the caller.
-Result<file_clone_range> CloneRequest(Call& call) {
-  if (static_cast<uint32_t>(call.Value(0)) == static_cast<uint32_t>(FICLONE))
-    return file_clone_range{.src_fd = static_cast<int32_t>(call.Value(1))};
-  file_clone_range request{};
-  TRY_ASSIGN(Bytes bytes, call.task.ReadBytes(call.Value(1), sizeof(request)));
-  std::memcpy(&request, bytes.data(), sizeof(request));
-  return request;
-}
-
 }  // namespace
 
 // Never continued: a path or a number could mean another file by then, also one that we handed out earlier.
@@ -106,23 +93,6 @@ Answer Allocate(Call& call) {
             : ContentChange::Range(static_cast<uint64_t>(offset), static_cast<uint64_t>(length));
   return Complete(call, object.project->interceptor->BeginContent(object.ref(), change),
                   [&](const Ticket&) { return allocate(); });
-}
-
-// A clone replaces content as a write does, but in a descriptor of an earlier step nobody would see it.
-Answer CloneRange(Call& call) {
-  ANSWER_ASSIGN(file_clone_range request, CloneRequest(call));
-  ANSWER_ASSIGN(const Fd source, call.task.CopyFd(static_cast<int>(request.src_fd)));
-  request.src_fd = source.get();
-  ANSWER_ASSIGN(const Object object, TargetOf(call, Follow::kYes, 0));
-  if (object.path_only()) return Answer::Fail(EBADF);
-  const auto clone = [&] { return ::ioctl(object.fd.get(), FICLONERANGE, &request); };
-  if (object.project == nullptr) return Plainly(call, clone);
-  if (S_ISDIR(object.mode)) return Answer::Fail(EISDIR);
-  if (!S_ISREG(object.mode)) return Answer::Fail(EINVAL);
-  if (!Writes(object.opened)) return Answer::Fail(EBADF);
-  return Complete(call,
-                  object.project->interceptor->BeginContent(object.ref(), ContentChange::Whole()),
-                  [&](const Ticket&) { return clone(); });
 }
 
 }  // namespace sandglass::bridge

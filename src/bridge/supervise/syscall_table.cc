@@ -281,6 +281,9 @@ constexpr SyscallRule kIoctls[] = {
     Request("ioctl FS_IOC_FSGETXATTR", Is(FS_IOC_FSGETXATTR)),
     Request("ioctl FS_IOC_FIEMAP", Is(FS_IOC_FIEMAP)),
     Request("ioctl FIGETBSZ", Is(FIGETBSZ)),
+    // What they write goes to a descriptor that was handed out for writing, as with write() and copy_file_range().
+    Request("ioctl FICLONE", Is(FICLONE)),
+    Request("ioctl FICLONERANGE", Is(FICLONERANGE)),
     Request("ioctl RNDGETENTCNT", Is(RNDGETENTCNT)),
     Refuse("ioctl TIOCSTI", 0, EPERM, Is(TIOCSTI)),
     Refuse("ioctl TIOCLINUX", 0, EPERM, Is(TIOCLINUX)),
@@ -289,8 +292,6 @@ constexpr SyscallRule kIoctls[] = {
 constexpr SyscallRule kFileIoctls[] = {
     {.name = "ioctl FS_IOC_SETFLAGS", .number = SYS_ioctl, .op = kMetadata, .handler = Handler::kSetInodeFlags, .fd = 0, .value = 1, .when = Is(FS_IOC_SETFLAGS)},
     {.name = "ioctl FS_IOC_FSSETXATTR", .number = SYS_ioctl, .op = kMetadata, .handler = Handler::kSetInodeFlags, .fd = 0, .value = 1, .when = Is(FS_IOC_FSSETXATTR)},
-    {.name = "ioctl FICLONE", .number = SYS_ioctl, .op = kContent, .handler = Handler::kClone, .fd = 0, .value = 1, .when = Is(FICLONE)},
-    {.name = "ioctl FICLONERANGE", .number = SYS_ioctl, .op = kContent, .handler = Handler::kClone, .fd = 0, .value = 1, .when = Is(FICLONERANGE)},
 };
 constexpr uint32_t kForeignIoctl = 54;
 // clang-format on

@@ -32,7 +32,6 @@ enum class Handler : uint8_t {
   kMakeNode,
   kTruncate,
   kAllocate,
-  kClone,
   kChmod,
   kChown,
   kSetTimes,
