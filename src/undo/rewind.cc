@@ -187,7 +187,9 @@ void Rewinder::FirstLook(ObjectId object, const FileStat& stat) {
   if (!looked_at_.insert(object).second) return;
   if (stat.IsDirectory() && in_.keep != nullptr && in_.keep->contains(object))
     moved_times_[object] = {stat.mtime_ns, stat.mtime_ns};
-  if (in_.signatures == Signatures::kOutdated) return;
+  // A folder that the step did not get to is only passed on the way, and what it left is not outdated.
+  if (in_.signatures == Signatures::kOutdated && (!stat.IsDirectory() || IsOnRecord(object)))
+    return;
   const auto signature = in_.objects.Find(object);
   if (!signature || (lifted_ && !WasSeenAtTheEnd(object))) return;
   const bool edited = !signature->Matches(stat);
@@ -206,6 +208,16 @@ bool Rewinder::WasSeenAtTheEnd(ObjectId current) {
     });
   }
   return seen_at_the_end_->contains(current);
+}
+
+bool Rewinder::IsOnRecord(ObjectId current) {
+  if (!on_record_) {
+    on_record_ = ChangedNow(in_.view, in_.objects);
+    in_.view.journal().ForEachOf<MetaRecord>([this](const MetaRecord& meta, size_t) {
+      on_record_->insert(in_.objects.Current(meta.object));
+    });
+  }
+  return on_record_->contains(current);
 }
 
 // The set is built once: what this rewind makes anew has no signature that could tell an edit.

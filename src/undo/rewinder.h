@@ -105,6 +105,8 @@ class Rewinder {
   bool WasSeenAtTheEnd(ObjectId current);
   // By today's identity, which the journal need not know.
   bool StepChanged(ObjectId current);
+  // Anything of it is in the journal, if only that names in it changed.
+  bool IsOnRecord(ObjectId current);
   Status NoteOtherNames(const OpenObject& object);
   Status NoteSignature(ObjectId object, const FileStat& stat);
   Status MoveBack(const RenameRecord& r, Parent& from, Parent& to);
@@ -199,6 +201,7 @@ class Rewinder {
   std::unordered_set<ObjectId> looked_at_;
   std::optional<std::unordered_set<ObjectId>> changed_;  // by the step, as of today; when asked for
   std::optional<std::unordered_set<ObjectId>> seen_at_the_end_;  // when asked for
+  std::optional<std::unordered_set<ObjectId>> on_record_;        // the same
   std::unordered_set<ObjectId> edited_;  // by others; only what the step itself left alone
   // Folders whose time others moved since the step, by names in them or themselves.
   struct MovedTime {

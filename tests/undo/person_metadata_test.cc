@@ -170,6 +170,37 @@ TEST_F(UndoPersonsMetadata, AnXattrOfAFolderThatTheStepChangedStandsInTheWay) {
   EXPECT_TRUE(HasXattr("d"));
 }
 
+// Taking a later step back leads through the folder, which that step had nothing to do with.
+TEST_F(UndoPersonsMetadata, AnAbortInAFolderDoesNotHideWhatWasDoneToItBefore) {
+  Start();
+  InStep([&] {
+    EXPECT_OK(ops().Mkdir("made"));
+    EXPECT_OK(ops().WriteNew("made/file", "new"));
+  });
+  MustCall(::chmod(workspace().Path("made").c_str(), 0711), "chmod");
+  ASSERT_OK(log().OpenStep({}));
+  EXPECT_OK(ops().Overwrite("made/file", "newer"));
+  ASSERT_OK(log().AbortStep());
+  ExpectRefused("made");
+}
+
+TEST_F(UndoPersonsMetadata, ARecoveryInAFolderDoesNotHideWhatWasDoneToItBefore) {
+  RunUntilDeath([&] {
+    Start();
+    InStep([&] {
+      EXPECT_OK(ops().Mkdir("made"));
+      EXPECT_OK(ops().WriteNew("made/file", "new"));
+    });
+    MustCall(::chmod(workspace().Path("made").c_str(), 0711), "chmod");
+    ASSERT_OK(log().OpenStep({}));
+    EXPECT_OK(ops().Overwrite("made/file", "newer"));
+    DieNow();
+  });
+  OpenLog();
+  EXPECT_TRUE(log().recovery().recovered);
+  ExpectRefused("made");
+}
+
 // Names move the folder's times, so that these tell nothing of the xattr any more.
 TEST_F(UndoPersonsMetadata, AnXattrStandsInTheWayAlsoWhenNamesCameAfterIt) {
   Start();
