@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -345,6 +346,108 @@ TEST_F(SupervisedWorld, NothingIsRenamedOverWhatTheCallerMayNotRemove) {
             "mv: cannot move 'mine' to 'sticky/kept': Operation not permitted\n"
             "mv: cannot move 'mine' to 'd/f0': Permission denied\nmine\n");
   EXPECT_EQ(space_.ReadFile("sticky/kept"), "theirs\n");
+}
+
+// Changes by path, and what became of each; $OUT/go says when.
+constexpr char kChangesByPath[] = R"(
+import errno, os, time
+out = os.environ["OUT"]
+def told(f, *args):
+  try: f(*args); return "done"
+  except OSError as e: return errno.errorcode[e.errno]
+def wait():
+  open(out + "/ready", "w").close()
+  while not os.path.exists(out + "/go"): time.sleep(0.01)
+def change(path):
+  print(told(os.truncate, path, 0), told(os.chmod, path, 0o777), told(os.utime, path, (1, 1)),
+        told(os.chown, path, os.getuid(), os.getgid()))
+)";
+
+// Our own mount shows all of the host's files, and lets us change them.
+TEST_F(SupervisedWorld, AFolderThatSomebodyMovesOutOfTheProjectLeadsToNothingOfTheHost) {
+  Open();
+  Must(log_->OpenStep({.label = "moved"}));
+  RunNatively("echo kept > ../precious && chmod 600 ../precious", space_.project());
+  auto world = Start(std::string("export OUT; cd d && python3 -c '") + kChangesByPath + R"(
+open("n", "w").close()
+wait()
+change("../precious")
+change("x/../../precious")')");
+  ASSERT_TRUE(Eventually([&] { return access((space_.root() + "/ready").c_str(), F_OK) == 0; }));
+  RunNatively("mkdir d/x; mv d .. && touch ../go", space_.project());
+  EXPECT_EQ(world->Finish().output, "EROFS EROFS EROFS EROFS\nEROFS EROFS EROFS EROFS\n");
+  EXPECT_EQ(RunNatively("cat ../precious; stat -c %a ../precious", space_.project()).output,
+            "kept\n600\n");
+}
+
+// What undo took away is in the store, to be brought back as it was.
+TEST_F(SupervisedWorld, WhatUndoKeepsCannotBeChangedThroughADescriptorOfIt) {
+  Open();
+  Must(log_->OpenStep({.label = "made"}));
+  auto world = Start(std::string("export OUT; python3 -c '") + kChangesByPath + R"(
+made = os.open("n", os.O_CREAT | os.O_WRONLY, 0o600)
+os.write(made, b"made")
+only_path = "/proc/self/fd/%d" % os.open("/proc/self/fd/%d" % made, os.O_PATH)
+os.close(made)
+wait()
+change(only_path)')");
+  ASSERT_TRUE(Eventually([&] { return access((space_.root() + "/ready").c_str(), F_OK) == 0; }));
+  EXPECT_TRUE(supervisor_->LiveWriters(0).empty());
+  Must(log_->CloseStep());
+  Must(log_->Rollback(1));
+  EXPECT_FALSE(space_.Exists("n"));
+  RunNatively("touch ../go", space_.project());
+  EXPECT_EQ(world->Finish().output, "EROFS EROFS EROFS EROFS\n");
+  Must(log_->Redo(1));
+  EXPECT_EQ(space_.ReadFile("n"), "made");
+  EXPECT_EQ(space_.Stat("n").st_mode & 0777, 0600u);
+}
+
+// A file that has no name any more is in the store, perhaps. With several projects on one mount its place does not tell whose it is.
+TEST_F(SupervisedWorld, AFileWithoutANameIsStillItsProjectsAlsoIfThereAreSeveral) {
+  const std::string other = space_.root() + "/other";
+  ASSERT_EQ(mkdir(other.c_str(), 0755), 0);
+  Open();
+  auto other_log =
+      Must(undo::UndoLog::Open({.project = other, .store = space_.root() + "/other-store"}));
+  supervisor_ = Must(bridge::Supervisor::Create(
+      {{other, &other_log->interceptor()}, {space_.project(), &log_->interceptor()}}));
+  Must(log_->OpenStep({.label = "temporary"}));
+  EXPECT_EQ(Run(R"(python3 -c '
+import errno, os
+def cut(name):
+  f = os.open(name, os.O_CREAT | os.O_RDWR)
+  os.write(f, b"text")
+  os.unlink(name)
+  try: os.ftruncate(f, 2); print(os.fstat(f).st_size)
+  except OSError as e: print(errno.errorcode[e.errno])
+cut("temporary")
+cut("victim")')")
+                .output,
+            "2\nESTALE\n");
+  Must(log_->CloseStep());
+  Must(log_->Rollback(1));
+  EXPECT_EQ(space_.ReadFile("victim"), "old");
+}
+
+// How the world has it decides, not how we have it.
+TEST_F(SupervisedWorld, WhatIsMountedInTheProjectIsChangedInTheViewOfTheWorld) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  space_.MakeDir("mounted");
+  ASSERT_EQ(mount("none", space_.Path("mounted").c_str(), "tmpfs", 0, "mode=755"), 0);
+  space_.WriteFile("mounted/in/file", "theirs");
+  Open();
+  Must(log_->OpenStep({.label = "mounted"}));
+  const CommandResult result = Run(std::string("export OUT; python3 -c '") + kChangesByPath + R"(
+change("mounted/in/file")
+os.chdir("mounted")
+change("in/file")
+change("../mounted")')");
+  EXPECT_EQ(result.output,
+            "EROFS EROFS EROFS EROFS\nEROFS EROFS EROFS EROFS\nEISDIR EROFS EROFS EROFS\n");
+  EXPECT_EQ(space_.ReadFile("mounted/in/file"), "theirs");
+  EXPECT_EQ(space_.Stat("mounted/in/file").st_mode & 0777, 0644u);
+  EXPECT_EQ(umount2(space_.Path("mounted").c_str(), MNT_DETACH), 0);
 }
 
 // Of the 32-bit interface only opens are performed; the rest is refused or meets the read-only mount.

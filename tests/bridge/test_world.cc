@@ -124,12 +124,15 @@ void Redirect(const std::string& output) {
 }
 
 [[noreturn]] void RunOutside(int socket, const std::string& command, const std::string& project,
-                             const WorldOptions& options, std::span<const sock_filter> filter) {
+                             const std::string& output, const WorldOptions& options,
+                             std::span<const sock_filter> filter) {
   Need(::unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID), "unshare");
   char byte = 'u';
   Need(::write(socket, &byte, 1), "tell");
   if (::read(socket, &byte, 1) != 1) ::_exit(98);
   MountProject(project, options);
+  // Not before: the command's streams must lie on mounts of its own.
+  Redirect(output);
   const pid_t inside = ::fork();
   Need(inside, "fork");
   if (inside == 0) RunInside(socket, command, project, options, filter);
@@ -197,9 +200,8 @@ RunningWorld::RunningWorld(bridge::Supervisor& supervisor, const std::string& co
   MustCall(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), "socketpair");
   child_ = MustCall(::fork(), "fork");
   if (child_ == 0) {
-    Redirect(output_path_);
     ::close(pair[0]);
-    RunOutside(pair[1], command, project, options, filter);
+    RunOutside(pair[1], command, project, output_path_, options, filter);
   }
   const Fd socket(pair[0]);
   ::close(pair[1]);

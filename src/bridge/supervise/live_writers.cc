@@ -71,6 +71,12 @@ std::vector<undo::ObjectRef> LiveWriters::Survivors(const Project& project) {
   return survivors;
 }
 
+const Project* LiveWriters::ProjectOf(uint64_t device, uint64_t inode) const {
+  MutexLock lock(mutex_);
+  const auto found = writers_.find({device, inode});
+  return found == writers_.end() ? nullptr : found->second.project;
+}
+
 void LiveWriters::Clear() {
   MutexLock lock(mutex_);
   writers_.clear();

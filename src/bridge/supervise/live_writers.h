@@ -25,6 +25,8 @@ class LiveWriters {
   bool HasRoom() EXCLUDES(mutex_);
   // `fd` is about to be handed out and allows writing.
   void Add(const Project& project, int fd) EXCLUDES(mutex_);
+  // Of an object that was added and may still be written to; null: of none such.
+  const Project* ProjectOf(uint64_t device, uint64_t inode) const EXCLUDES(mutex_);
   // Objects of the project that may still be written to; the descriptors live until the next call of any method.
   std::vector<undo::ObjectRef> Survivors(const Project& project) EXCLUDES(mutex_);
   // No process is left that could write: the usual end of a step.

@@ -89,8 +89,8 @@ class Refusals {
 struct Shared {
   std::vector<std::unique_ptr<Project>> projects;
   TaskCache tasks;
-  Resolver resolver{projects};
   LiveWriters writers;
+  Resolver resolver{projects, writers};
   BoundSockets sockets;
   Refusals refusals;
 };

@@ -191,22 +191,32 @@ bool IsOwnProcess(const Resolver::Caller& caller, const Dir& dir) {
   return path.ok() && Below(*path, fmt::format("/proc/{}", caller.status.inner_tgid));
 }
 
+bool Resolver::IsOurs(uint64_t mount) const {
+  return std::any_of(projects_.begin(), projects_.end(),
+                     [&](const auto& project) { return project->mount == mount; });
+}
+
+// On our own mount: what we handed out, or came upon ourselves. Beside the projects that mount shows the host's files, and all of
+// them writable: no world has anything to change there. What was handed out comes there when undo keeps it in a store, and what
+// we came upon when somebody moves a folder out of a project.
+Result<Object> Resolver::IdentifyHere(Fd fd, const Identity& wanted) const {
+  TRY_ASSIGN(const std::string path, PathOfFd(fd.get()));
+  for (const auto& project : projects_) {
+    const auto rel = project->mount == wanted.mount ? Below(path, project->path) : std::nullopt;
+    if (rel)
+      return Object{project.get(), std::move(fd), wanted.links == 0 ? "" : std::string(*rel),
+                    wanted.mode};
+  }
+  return Refused(EROFS, "the object is in no project any more");
+}
+
 Result<Object> Resolver::Identify(const Caller& caller, Fd fd) {
   for (int attempt = 0; attempt < kRaces; ++attempt) {
     TRY_ASSIGN(Identity wanted, IdentityOf(fd.get()));
     const WorldView::Mount* mount = caller.view.Find(wanted.mount);
-    if (mount == nullptr) {
-      // On our own mount only what we handed out can be.
-      for (const auto& project : projects_) {
-        if (project->mount != wanted.mount) continue;
-        TRY_ASSIGN(std::string path, PathOfFd(fd.get()));
-        const auto rel = Below(path, project->path);
-        if (rel)
-          return Object{project.get(), std::move(fd), wanted.links == 0 ? "" : std::string(*rel),
-                        wanted.mode};
-      }
+    if (mount == nullptr && !IsOurs(wanted.mount))
       return Object{nullptr, std::move(fd), "", wanted.mode};
-    }
+    if (mount == nullptr) return IdentifyHere(std::move(fd), wanted);
     if (wanted.links == 0) return Refused(EROFS, "an object without a name is out of reach");
     TRY_ASSIGN(std::string path, PathOfFd(fd.get()));
     const auto rel = Below(path, mount->point);
@@ -353,9 +363,23 @@ Result<DirPtr> Resolver::OpenDir(const Caller& caller, const DirPtr& start, cons
   }
   // /proc/self means whoever asks, so for us there is none: walking knows better.
   const bool for_another = !ours && errno == ENOENT;
-  if (errno == EXDEV || errno == ELOOP || for_another) return WalkDir(caller, start, path, links);
+  if (errno == EXDEV || errno == ELOOP || for_another) {
+    if (!ours) return WalkDir(caller, start, path, links);
+    // Steps are judged one by one: the first must not start from where the folder was some time ago.
+    TRY_ASSIGN(DirPtr now, Classify(caller, Fd(::fcntl(start->fd.get(), F_DUPFD_CLOEXEC, 0))));
+    return WalkDir(caller, std::move(now), path, links);
+  }
   if (ours) return Failure("open a folder");
   return Nowhere(errno);
+}
+
+// What is mounted on a folder of the project is none of it. On our side it is the host's, and writable; how the world has it, only
+// its own view tells.
+Fd OpenInView(const Resolver::Caller& caller, const Dir& dir, const std::string& name) {
+  ActAs as(caller.status, ActAs::For::kLookup);
+  return OpenAt2(caller.view.root(),
+                 JoinPath(JoinPath(dir.project->path, dir.path), name == "." ? "" : name),
+                 O_PATH | O_NOFOLLOW, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
 }
 
 Result<DirPtr> Resolver::Up(const Caller& caller, const DirPtr& dir) {
@@ -418,6 +442,11 @@ Result<DirPtr> Resolver::WalkDir(const Caller& caller, DirPtr dir, std::string p
       return dir->project != nullptr ? Result<DirPtr>(Failure("walk"))
                                      : Result<DirPtr>(Nowhere(errno));
     TRY_ASSIGN(Identity identity, IdentityOf(next.get()));
+    if (dir->project != nullptr && identity.mount != dir->project->mount) {
+      next = OpenInView(caller, *dir, name);
+      if (!next.valid()) return Nowhere(errno);
+      TRY_ASSIGN(identity, IdentityOf(next.get()));
+    }
     if (S_ISLNK(identity.mode)) {
       if (++links > kMaxLinks) return Refused(ELOOP, "walk");
       Result<std::string> target = LinkTarget(caller, *dir, name, next);
@@ -492,9 +521,10 @@ Result<Object> Resolver::FindObject(const Caller& caller, int dirfd, std::string
       if (!target.ok() && target.error().sys_errno() == EREMOTE) {
         Fd behind(::openat(at.dir->fd.get(), at.name.c_str(), O_PATH | O_CLOEXEC));
         if (!behind.valid()) return Unreachable(errno);
-        TRY_ASSIGN(Object object, Identify(caller, std::move(behind)));
+        Result<Object> object = Identify(caller, std::move(behind));
         // The kernel lets nobody reach what a process holds whom it may not trace; we may trace all of them.
-        if (object.project == nullptr && !IsOwnProcess(caller, *at.dir)) return Unreachable(EACCES);
+        const bool in_project = object.ok() && object->project != nullptr;
+        if (!in_project && !IsOwnProcess(caller, *at.dir)) return Unreachable(EACCES);
         return object;
       }
       TRY(target);
@@ -504,8 +534,11 @@ Result<Object> Resolver::FindObject(const Caller& caller, int dirfd, std::string
       continue;
     }
     if (!at.ours()) return Identify(caller, std::move(fd));
-    if (identity.mount != at.dir->project->mount)
-      return Object{nullptr, std::move(fd), "", identity.mode};
+    if (identity.mount != at.dir->project->mount) {
+      Fd inside = OpenInView(caller, *at.dir, at.name);
+      if (!inside.valid()) return Unreachable(errno);
+      return Identify(caller, std::move(inside));
+    }
     if (at.slash == Location::Slash::kTrailing && !S_ISDIR(identity.mode))
       return Refused(ENOTDIR, "open");
     std::string where = at.name == "." ? at.dir->path : JoinPath(at.dir->path, at.name);
@@ -519,23 +552,27 @@ Result<Object> Resolver::FindFd(const Caller& caller, int fd) {
   const int opened = ::fcntl(copy.get(), F_GETFL);
   if (opened < 0) return Failure("descriptor");
   TRY_ASSIGN(const Identity seen, IdentityOf(copy.get()));
-  // What we handed out, most likely. Who has to know its path asks for it.
-  const Project* const only = OnlyProjectOn(seen.mount);
-  if (only != nullptr && caller.view.Find(seen.mount) == nullptr)
-    return Object{.project = only, .fd = std::move(copy), .mode = seen.mode, .opened = opened};
+  // What we handed out, and whoever has it may write to it wherever it is by now. Who has to know its path asks for it.
+  const bool writes = (opened & O_ACCMODE) != O_RDONLY;
+  const bool visible = caller.view.Find(seen.mount) != nullptr;
+  if (const Project* const owner = writes && !visible ? OwnerOf(seen) : nullptr)
+    return Object{.project = owner, .fd = std::move(copy), .mode = seen.mode, .opened = opened};
   TRY_ASSIGN(Object object, Identify(caller, std::move(copy)));
   object.opened = opened;
   return object;
 }
 
-const Project* Resolver::OnlyProjectOn(uint64_t mount) const {
-  const Project* only = nullptr;
-  for (const auto& project : projects_) {
-    if (project->mount != mount) continue;
-    if (only != nullptr) return nullptr;
-    only = project.get();
+// Of a descriptor that allows writing. Null: it is of another mount, or of one with several projects and nobody knows of it.
+const Project* Resolver::OwnerOf(const Identity& seen) const {
+  const auto is_there = [&](const auto& project) { return project->mount == seen.mount; };
+  switch (std::count_if(projects_.begin(), projects_.end(), is_there)) {
+    case 0:
+      return nullptr;
+    case 1:
+      return std::find_if(projects_.begin(), projects_.end(), is_there)->get();
+    default:
+      return writers_.ProjectOf(seen.device, seen.inode);
   }
-  return only;
 }
 
 }  // namespace sandglass::bridge

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/thread_annotations.h"
+#include "bridge/supervise/live_writers.h"
 #include "bridge/supervise/task.h"
 #include "undo/interceptor.h"
 
@@ -104,7 +105,8 @@ enum class Follow : uint8_t { kNo, kYes };
 
 class Resolver {
  public:
-  explicit Resolver(const std::vector<std::unique_ptr<Project>>& projects) : projects_(projects) {}
+  Resolver(const std::vector<std::unique_ptr<Project>>& projects, const LiveWriters& writers)
+      : projects_(projects), writers_(writers) {}
 
   struct Caller {
     const Task& task;
@@ -131,7 +133,7 @@ class Resolver {
   Result<DirPtr> StartDir(const Caller& caller, int dirfd, Needed needed = Needed::kPath);
   // Where an absolute path lies if it names something below a project; null: elsewhere.
   DirPtr ProjectOf(const Caller& caller, std::string_view path, std::string_view& rest) const;
-  // Whose object a descriptor is.
+  // Whose object a descriptor is. EROFS: it lies on our own mount but in no project.
   Result<Object> Identify(const Caller& caller, Fd fd);
 
   // A task changed its root: from now on absolute paths are looked up in its own view.
@@ -149,11 +151,14 @@ class Resolver {
   Result<DirPtr> Classify(const Caller& caller, Fd fd);
   Result<DirPtr> Classify(const Caller& caller, Fd fd, const Identity& seen, Needed needed);
   Result<DirPtr> RootDir(const Caller& caller) const;
-  const Project* OnlyProjectOn(uint64_t mount) const;
+  bool IsOurs(uint64_t mount) const;
+  Result<Object> IdentifyHere(Fd fd, const Identity& wanted) const;
+  const Project* OwnerOf(const Identity& seen) const;
   Result<std::string> LinkTarget(const Caller& caller, const Dir& dir, const std::string& name,
                                  const Fd& link) const;
 
   const std::vector<std::unique_ptr<Project>>& projects_;
+  const LiveWriters& writers_;
   std::atomic<bool> roots_differ_{false};
   Mutex mutex_;
   std::map<DirKey, DirPtr> cache_ GUARDED_BY(mutex_);
