@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "bridge/supervise/filter.h"
@@ -11,6 +12,7 @@
 #include "session/former_world.h"
 #include "session/parts.h"
 #include "session/project_checks.h"
+#include "undo/place.h"
 
 namespace sandglass::session {
 namespace {
@@ -29,6 +31,15 @@ std::vector<std::string> StoresOf(const std::vector<undo::UndoPaths>& projects) 
   return stores;
 }
 
+// Does the folder lie in a project that some session had, as far as the registry remembers?
+bool IsOfKnownProject(const std::string& registry, const std::string& folder) {
+  namespace fs = std::filesystem;
+  for (fs::path up = folder; up != up.parent_path(); up = up.parent_path()) {
+    if (::access(fmt::format("{}/{}", registry, undo::PathKey(up)).c_str(), F_OK) == 0) return true;
+  }
+  return false;
+}
+
 world::LocalWorldSpec WorldFor(const SessionOptions& options, const Session::Parts& parts) {
   world::LocalWorldSpec spec{.layer = options.layer,
                              .system_layer = parts.system ? parts.system->folder() : "",
@@ -39,6 +50,11 @@ world::LocalWorldSpec WorldFor(const SessionOptions& options, const Session::Par
                              .shim_path = options.shim_path,
                              .limits = options.limits,
                              .without_landlock = options.without_landlock};
+  if (const auto registry = undo::RegistryLocation(); registry.ok()) {
+    spec.changed_by_commands = [where = *registry](const std::string& folder) {
+      return IsOfKnownProject(where, folder);
+    };
+  }
   for (const SessionProject& project : options.projects) {
     spec.projects.push_back(
         {project.paths.project, project.access, project.stage_upper, project.stage_work});

@@ -90,5 +90,23 @@ TEST_F(SymlinkContainment, SC_03_AChainOfSymlinksOutIsDenied) {
   EXPECT_NE(::access((outside_ + "/new").c_str(), F_OK), 0);
 }
 
+// A command can change it, and the next world would show what it chose.
+TEST_F(SymlinkContainment, ALinkInAnyKnownProjectShowsNothingOfTheHome) {
+  const std::string dotfiles = home_ + "/dotfiles";
+  MustCall(::mkdir(dotfiles.c_str(), 0700), dotfiles);
+  MustCall(::symlink("dotfiles/gitconfig", (home_ + "/.gitconfig").c_str()), "symlink");
+  const std::string target = home_ + "/private";
+  const Fd made(MustCall(::open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), target));
+  Must(WriteFully(made.get(), AsBytes(kContent)));
+  MustCall(::symlink("../private", (dotfiles + "/gitconfig").c_str()), "symlink");
+  EXPECT_EQ(Shell("cat ~/.gitconfig").out, kContent)
+      << "a person's link; or this test could not fail";
+  EXPECT_EQ(Sandglass({"run", "-p", dotfiles, "--", "sh", "-c",
+                       "cat ~/.gitconfig; rm gitconfig; ln -s ../private gitconfig"})
+                .out,
+            "");
+  EXPECT_EQ(Shell("cat ~/.gitconfig").out, "");
+}
+
 }  // namespace
 }  // namespace sandglass::test

@@ -95,6 +95,65 @@ TEST_F(WorldHome, FollowsASymlinkOfTheHostToItsSettings) {
   EXPECT_NE(world.Run("ls ~/dotfiles").exit_code, 0);
 }
 
+// Commands can change links in a project, and so choose where they lead.
+TEST_F(WorldHome, ShowsNothingThatALinkInAProjectLeadsTo) {
+  InHome("private/notes", "a secret");
+  InHome("dotfiles/real/tool", "no secret");
+  const auto link = [&](const char* target, const std::string& name) {
+    MustCall(::symlink(target, (home_ + "/" + name).c_str()), name);
+  };
+  link("dotfiles/gitconfig", ".gitconfig");
+  link("../private/notes", "dotfiles/gitconfig");
+  std::filesystem::create_directories(home_ + "/.local");
+  link("../dotfiles/bin", ".local/bin");
+  link("../private", "dotfiles/bin");
+  link("dotfiles/real", "bin");
+  const std::string see = "cat ~/.gitconfig ~/.local/bin/notes ~/bin/tool 2>/dev/null";
+  const auto run = [&](const TestWorld::Change& change) {
+    return TestWorld(workspace_, change).Run(see).out;
+  };
+  EXPECT_EQ(run({}), "a secreta secretno secret") << "or this test could not fail";
+  const std::string dotfiles = home_ + "/dotfiles";
+  using Spec = world::LocalWorldSpec;
+  EXPECT_EQ(run([&](Spec& spec) { spec.projects = {{.path = dotfiles}}; }), "no secret");
+  EXPECT_EQ(run([&](Spec& spec) { spec.extra_read_write = {dotfiles}; }), "no secret");
+  EXPECT_EQ(run([&](Spec& spec) {
+              spec.changed_by_commands = [&](const std::string& folder) {
+                return folder == dotfiles;
+              };
+            }),
+            "no secret");
+}
+
+TEST_F(WorldHome, ShowsNoSecretThatALinkLeadsTo) {
+  InHome("hidden/file", "a secret");
+  InHome("elsewhere", "a secret");
+  const std::string temporary = "/tmp/sandglass-homes-test-" + std::to_string(::getpid());
+  std::ofstream(temporary) << "a secret";
+  struct Case {
+    const char* name;
+    std::string target;
+  };
+  const Case cases[] = {
+      {".gitconfig", ".ssh/id_test"},
+      {".gitignore", "hidden/file"},
+      {".gitattributes", temporary},
+      {"bin", ".ssh"},
+      {"sdk", "."},
+      {".nvm", "hidden"},
+      {".asdf", "/"},
+  };
+  for (const Case& each : cases)
+    MustCall(::symlink(each.target.c_str(), (home_ + "/" + each.name).c_str()), each.name);
+  const auto hide = [&](world::LocalWorldSpec& spec) {
+    spec.hidden_paths.push_back(home_ + "/hidden");
+  };
+  TestWorld world(workspace_, hide);
+  for (const Case& each : cases)
+    EXPECT_NE(world.Run(fmt::format("test -e ~/{}", each.name)).exit_code, 0) << each.name;
+  ::unlink(temporary.c_str());
+}
+
 TEST_F(WorldHome, KeepsWhatTheWorldHasInTheWay) {
   const std::string layer = workspace_.root() + "/layer";
   MustCall(::mkdir(layer.c_str(), 0755), layer);

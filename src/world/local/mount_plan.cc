@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "world/local/homes.h"
+#include "world/local/link_trail.h"
 #include "world/local/system_folders.h"
 
 namespace sandglass::world {
@@ -91,7 +92,7 @@ bool IsBelow(std::string_view path, std::string_view folder) {
   return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }
 bool IsIn(std::string_view path, std::string_view folder) {
-  return path == folder || IsBelow(path, folder);
+  return folder == "/" || path == folder || IsBelow(path, folder);
 }
 
 using Entries = std::map<std::string, MountEntry>;
@@ -167,13 +168,68 @@ class Planner {
     if (home_ == kHomeOfLastResort) return;
     for (const char* name : ShownOfHome()) {
       const std::string path = fmt::format("{}/{}", home_, name);
-      if (const auto real = Canonical(path))
-        Add({.from = *real,
+      const auto trail = FollowLinks(path);
+      if (trail && MayBeShown(*trail))
+        Add({.from = trail->end,
              .target = path,
              .attributes = kTameReadOnly,
              .if_missing = IfMissing::kCreate,
              .if_refused = IfRefused::kSkip});
     }
+  }
+
+  // What has no symlink on its way is what the table means. Others lead to what somebody put there, which must be neither a command
+  // nor a secret, nor anything that is hidden but for homes.
+  bool MayBeShown(const LinkTrail& trail) const {
+    if (trail.folders.empty()) return true;
+    const auto overlaps = [&](const std::string& path) {
+      return IsIn(trail.end, path) || IsIn(path, trail.end);
+    };
+    return std::ranges::none_of(trail.folders, [&](const auto& it) { return IsChangeable(it); }) &&
+           std::ranges::none_of(NeverShown(), overlaps) &&
+           (IsInAHome(trail.end) || SeenAt(mounts_, trail.end) == trail.end);
+  }
+
+  bool IsChangeable(const std::string& folder) const {
+    const auto holds = [&](const std::string& path) {
+      return IsIn(folder, Canonical(path).value_or(path));
+    };
+    return std::ranges::any_of(spec_.projects, holds, &WorldProject::path) ||
+           std::ranges::any_of(spec_.extra_read_write, holds) ||
+           (spec_.changed_by_commands && spec_.changed_by_commands(folder));
+  }
+
+  bool IsInAHome(const std::string& path) const {
+    return std::ranges::any_of(PossibleHomes(std::array{home_, account_home_}),
+                               [&](const std::string& home) { return IsBelow(path, home); });
+  }
+
+  // Without symlinks.
+  std::vector<std::string> NeverShown() const {
+    std::vector<std::string> paths = HiddenOfSystem();
+    for (const std::string& own : OwnHidden())
+      if (const auto real = Canonical(own)) paths.push_back(*real);
+    for (const std::string& home : PossibleHomes(std::array{home_, account_home_})) {
+      for (const char* name : SecretsOfHome())
+        if (const auto real = Canonical(fmt::format("{}/{}", home, name))) paths.push_back(*real);
+    }
+    return paths;
+  }
+
+  static std::vector<std::string> HiddenOfSystem() {
+    std::vector<std::string> paths = Matching(kHostKeys);
+    paths.insert(paths.end(), std::begin(kSecrets), std::end(kSecrets));
+    std::vector<std::string> real_paths;
+    for (const std::string& path : paths)
+      if (const auto real = Canonical(path)) real_paths.push_back(*real);
+    return real_paths;
+  }
+
+  std::vector<std::string> OwnHidden() const {
+    std::vector<std::string> paths = spec_.hidden_paths;
+    for (const std::string& own : {spec_.layer, spec_.system_layer})
+      if (!own.empty()) paths.push_back(own);
+    return paths;
   }
 
   Status AddOwnPlaces() {
@@ -192,7 +248,7 @@ class Planner {
                      .if_missing = IfMissing::kCreate};
     if (!spec_.layer.empty()) {
       entry.kind = TreeKind::kHost;
-      entry.from = fmt::format("{}/{}", spec_.layer, place.name);
+      entry.from = fmt::format("{}/{}", Canonical(spec_.layer).value_or(spec_.layer), place.name);
       if (::mkdir(entry.from.c_str(), place.mode) != 0 && errno != EEXIST)
         return Error::FromErrno(errno, fmt::format("make {}", entry.from));
       // Not by mkdir alone, because of the umask.
@@ -316,16 +372,8 @@ class Planner {
   }
 
   Status HideSecrets() {
-    for (const char* path : kSecrets) {
-      if (const auto real = Canonical(path)) Hide(*real);
-    }
-    for (const std::string& key : Matching(kHostKeys)) {
-      if (const auto real = Canonical(key)) Hide(*real);
-    }
-    std::vector<std::string> paths = spec_.hidden_paths;
-    for (const std::string& own : {spec_.layer, spec_.system_layer})
-      if (!own.empty()) paths.push_back(own);
-    for (const std::string& path : paths) {
+    for (const std::string& path : HiddenOfSystem()) Hide(path);
+    for (const std::string& path : OwnHidden()) {
       const auto real = Canonical(path);
       if (!real)
         return Error::FromErrno(errno, fmt::format("hide {}, which would appear later", path));

@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,9 @@ struct LocalWorldSpec {
   std::vector<std::string> extra_read_write;
   // Files and folders of the host that the world must not see, wherever they lie: undo stores, our own state. They must exist.
   std::vector<std::string> hidden_paths;
+  // Did commands have a chance to change what lies in this folder of the host, one without symlinks? Symlinks there do not decide
+  // what of the host's home is shown. Projects and writable extra paths of this world are such anyway. Null: no others are known.
+  std::function<bool(const std::string& folder)> changed_by_commands;
   // Installed by each command before its exec; its listener is handed to the host. Empty: commands are not supervised. Nobody
   // answers notifications before Release(), so it must let sendmsg, read, write, close, close_range and execve pass.
   std::vector<sock_filter> command_filter;

@@ -201,7 +201,14 @@ bool NothingThere(int error) { return error == ENOENT || error == ENOTDIR || err
 
 int TakeHostTree(MountEntry& entry) {
   if (entry.kind != TreeKind::kHost) return 0;
-  entry.tree = OpenTree(AT_FDCWD, entry.from.c_str());
+  // What was judged, or nothing: a symlink may be there by now.
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const Fd place(
+      static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, entry.from.c_str(), &how, sizeof(how))));
+  if (!place) return errno;
+  entry.tree = CopyOf(place.get());
   return AsErrno(entry.tree);
 }
 

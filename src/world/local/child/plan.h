@@ -39,7 +39,7 @@ enum class Syncing : uint8_t { kAsUsual, kNever };
 // One thing to be mounted in the world. They are mounted in order, later ones on top.
 struct MountEntry {
   TreeKind kind = TreeKind::kHost;
-  std::string from;
+  std::string from;         // absolute; one of kHost without symlinks
   std::string upper, work;  // of kStaged
   Syncing syncing = Syncing::kAsUsual;
   std::string target;       // absolute, without symlinks
