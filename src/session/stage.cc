@@ -64,13 +64,11 @@ Result<Stage> Stage::MakeIn(const std::string& project, const std::string& place
   fs::create_directories(place, error);
   if (error) return Error::FromErrno(error.value(), fmt::format("make {}", place));
   RemoveUnused(place, kInUse);
-  std::string folder = fmt::format("{}/{}XXXXXX", place, kInUse);
-  if (::mkdtemp(folder.data()) == nullptr)
-    return Error::FromErrno(errno, fmt::format("make a folder in {}", place));
+  TRY_ASSIGN(LockedFolder made, MakeLockedFolder(place, kInUse));
   Stage stage;
   stage.project_ = project;
-  stage.folder_ = std::move(folder);
-  TRY_ASSIGN(stage.lock_, LockFolder(stage.folder_));
+  stage.folder_ = std::move(made.path);
+  stage.lock_ = std::move(made.lock);
   TRY(stage.Prepare());
   return stage;
 }

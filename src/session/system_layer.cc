@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -22,7 +21,8 @@ constexpr char kMemory[] = "/dev/shm";
 Result<SystemLayer> SystemLayer::Kept(const std::string& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     return Error::FromErrno(errno, fmt::format("make {}", folder));
-  return Take(folder, End::kStays);
+  TRY_ASSIGN(Fd lock, LockFolder(folder));
+  return Take(folder, std::move(lock), End::kStays);
 }
 
 Result<SystemLayer> SystemLayer::Fresh(const std::string& place) {
@@ -36,14 +36,11 @@ Result<SystemLayer> SystemLayer::Fresh(const std::string& place) {
 
 Result<SystemLayer> SystemLayer::FreshIn(const std::string& place) {
   RemoveUnused(place, kInUse);
-  std::string folder = fmt::format("{}/{}XXXXXX", place, kInUse);
-  if (::mkdtemp(folder.data()) == nullptr)
-    return Error::FromErrno(errno, fmt::format("make a folder in {}", place));
-  return Take(folder, End::kIsRemoved);
+  TRY_ASSIGN(LockedFolder made, MakeLockedFolder(place, kInUse));
+  return Take(made.path, std::move(made.lock), End::kIsRemoved);
 }
 
-Result<SystemLayer> SystemLayer::Take(const std::string& folder, End end) {
-  TRY_ASSIGN(Fd lock, LockFolder(folder));
+Result<SystemLayer> SystemLayer::Take(const std::string& folder, Fd lock, End end) {
   SystemLayer layer(folder, std::move(lock), end);
   TRY(CheckCanBeUpper(folder));
   return layer;

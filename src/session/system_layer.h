@@ -27,7 +27,7 @@ class SystemLayer {
   SystemLayer(std::string folder, Fd lock, End end)
       : folder_(std::move(folder)), lock_(std::move(lock)), end_(end) {}
   static Result<SystemLayer> FreshIn(const std::string& place);
-  static Result<SystemLayer> Take(const std::string& folder, End end);
+  static Result<SystemLayer> Take(const std::string& folder, Fd lock, End end);
 
   std::string folder_;
   Fd lock_;

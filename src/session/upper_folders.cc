@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "base/io.h"
 
@@ -34,7 +37,25 @@ Result<Fd> LockFolder(const std::string& folder) {
   Fd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return Error::FromErrno(errno, fmt::format("lock {}", folder));
+  // Whoever had it locked until now may have removed it.
+  struct stat locked{}, there{};
+  const bool same = ::fstat(lock.get(), &locked) == 0 && ::lstat(folder.c_str(), &there) == 0 &&
+                    locked.st_dev == there.st_dev && locked.st_ino == there.st_ino;
+  if (!same) return Error(Code::kNotFound, fmt::format("lock {}: it is gone", folder), ENOENT);
   return lock;
+}
+
+// Between making and locking it, another session may take it for one that nobody uses.
+Result<LockedFolder> MakeLockedFolder(const std::string& place, std::string_view prefix) {
+  constexpr int kTries = 100;
+  for (int attempt = 1;; ++attempt) {
+    std::string folder = fmt::format("{}/{}XXXXXX", place, prefix);
+    if (::mkdtemp(folder.data()) == nullptr)
+      return Error::FromErrno(errno, fmt::format("make a folder in {}", place));
+    auto lock = LockFolder(folder);
+    if (lock.ok()) return LockedFolder{std::move(folder), std::move(*lock)};
+    if (attempt == kTries) return lock.error();
+  }
 }
 
 void RemoveFolder(const std::string& folder) {
@@ -47,7 +68,8 @@ void RemoveUnused(const std::string& place, std::string_view prefix) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(place, error)) {
     if (!entry.path().filename().native().starts_with(prefix)) continue;
-    if (LockFolder(entry.path().native()).ok()) RemoveFolder(entry.path().native());
+    const auto lock = LockFolder(entry.path().native());
+    if (lock.ok()) RemoveFolder(entry.path().native());
   }
 }
 
