@@ -21,7 +21,8 @@ bool ExceedsLimit(Call& call, int fd, uint64_t size) {
   if (::fstat(fd, &st) != 0 || size <= static_cast<uint64_t>(st.st_size)) return false;
   const auto limit = call.task.FileSizeLimit();
   if (!limit || size <= *limit) return false;
-  call.task.Signal(SIGXFSZ);
+  // Who does not wait any more is not signalled: the number may be another's by now.
+  if (call.listener.IsWaiting(call.id)) call.task.Signal(SIGXFSZ);
   return true;
 }
 
