@@ -33,10 +33,19 @@ Status CloseStandardStreams() {
   return Ok();
 }
 
+// With fewer it could be short of them with one ordinary command.
+constexpr rlim_t kFewestDescriptors = 1024;
+
 // It has a descriptor of everything that any process of the world has open for writing.
 Status RaiseDescriptorLimit() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return Error::FromErrno(errno, "getrlimit");
+  if (files.rlim_max < kFewestDescriptors)
+    return Error(Code::kLimit,
+                 fmt::format("a session needs {} open files at least, and the hard limit is {} "
+                             "here: see ulimit -Hn, and raise it in /etc/security/limits.conf, or "
+                             "with LimitNOFILE= in a service",
+                             kFewestDescriptors, files.rlim_max));
   files.rlim_cur = files.rlim_max;
   if (::setrlimit(RLIMIT_NOFILE, &files) != 0) return Error::FromErrno(errno, "setrlimit");
   return Ok();

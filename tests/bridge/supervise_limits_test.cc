@@ -145,6 +145,33 @@ TEST_F(SupervisedWorld, FilesBeyondTheDescriptorsOfTheBridgeAreRefusedAndNotForg
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+// What is remembered of tasks and folders would take more than there are; most of it is not needed.
+TEST_F(SupervisedWorld, ManyTasksInManyFoldersDoNotUseUpTheDescriptorsOfTheBridge) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 400, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  Open();
+  Must(log_->OpenStep({.label = "many"}));
+  const CommandResult result = Run(R"(python3 -c '
+import os
+told, tell = os.pipe()
+wait, go = os.pipe()
+for i in range(150):
+  os.mkdir("t%d" % i)
+  if os.fork() == 0:
+    os.close(go)
+    os.chdir("t%d" % i)
+    try: os.open("n", os.O_CREAT | os.O_WRONLY); os.write(tell, b"y")
+    except OSError as e: os.write(tell, b"n")
+    os.read(wait, 1)
+    os._exit(0)
+print(sum(os.read(told, 1) == b"y" for i in range(150)))')");
+  EXPECT_EQ(result.output, "150\n");
+  Must(log_->CloseStep());
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 // The hand-over of a descriptor moves a task for a moment.
 TEST_F(SupervisedWorld, ATaskMayRunWhereItMightBefore) {
   Open();

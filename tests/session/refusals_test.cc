@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -73,6 +74,16 @@ TEST_F(SandglassRefuses, WhereUserNamespacesAreOffAndNamesTheSetting) {
   });
   EXPECT_EQ(ended.exit_code, kNotRun);
   EXPECT_THAT(ended.err, HasSubstr("sysctl user.max_user_namespaces=10000"));
+}
+
+TEST_F(SandglassRefuses, WhereItMayHaveTooFewFilesOpenAndSaysWhatToRaise) {
+  const Ended ended = RunWhere([] {
+    const rlimit few{.rlim_cur = 500, .rlim_max = 500};
+    MustCall(::setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
+  });
+  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("1024"), HasSubstr("500"), HasSubstr("ulimit -Hn")));
+  EXPECT_FALSE(workspace_.Exists("made"));
 }
 
 TEST_F(SandglassRefuses, AKernelThatIsTooOld) {

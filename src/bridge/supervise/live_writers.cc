@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace sandglass::bridge {
 namespace {
@@ -19,10 +20,16 @@ bool MayHaveWriter(int object) {
   return false;
 }
 
+Fd OpenPathOf(int fd) {
+  return Fd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_PATH | O_CLOEXEC));
+}
+
 // What else needs descriptors: folders and tasks that are remembered, calls under way.
 constexpr size_t kForOthers = 4096;
 
 }  // namespace
+
+LiveWriters::LiveWriters() : any_(::open("/", O_PATH | O_CLOEXEC)) {}
 
 size_t LiveWriters::MostRemembered() {
   rlimit limit{};
@@ -36,23 +43,31 @@ size_t LiveWriters::PruneAfter(size_t survivors) const {
   return std::min(most_, std::max(kFirst, 2 * survivors));
 }
 
-bool LiveWriters::HasRoom() {
-  MutexLock lock(mutex_);
-  if (writers_.size() >= prune_at_) Prune();
-  return writers_.size() < most_;
+Result<LiveWriters::Room> LiveWriters::MakeRoom() {
+  {
+    MutexLock lock(mutex_);
+    if (writers_.size() >= prune_at_) Prune();
+    if (writers_.size() >= most_) return Error::FromErrno(ENFILE, "too many files are written to");
+  }
+  Room room(::fcntl(any_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!room.valid()) return Error::FromErrno(errno, "keep a descriptor for a writer");
+  return room;
 }
 
-void LiveWriters::Add(const Project& project, int fd) {
+bool LiveWriters::Add(const Project& project, int fd, Room room) {
   struct stat st;
-  if (::fstat(fd, &st) != 0) return;
+  if (::fstat(fd, &st) != 0) return false;
   MutexLock lock(mutex_);
   const auto key = std::pair<uint64_t, uint64_t>(st.st_dev, st.st_ino);
-  if (writers_.contains(key)) return;
-  Fd object(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_PATH | O_CLOEXEC));
-  CHECK(
-      object
-          .valid());  // a writer that nobody knows of would be taken for a person; HasRoom() has kept a descriptor free
+  if (writers_.contains(key)) return true;
+  Fd object = OpenPathOf(fd);
+  if (!object.valid()) {
+    room.Reset();
+    object = OpenPathOf(fd);
+  }
+  if (!object.valid()) return false;
   writers_.emplace(key, Writer{&project, std::move(object)});
+  return true;
 }
 
 void LiveWriters::Prune() {

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/ids.h"
+#include "base/result.h"
 #include "base/thread_annotations.h"
 #include "undo/interceptor.h"
 
@@ -20,11 +21,15 @@ struct Project;
 
 class LiveWriters {
  public:
-  // To be asked before a file is opened for writing, because afterwards it is too late to refuse. False: so many are open that no
-  // descriptor is left to remember another one by.
-  bool HasRoom() EXCLUDES(mutex_);
-  // `fd` is about to be handed out and allows writing.
-  void Add(const Project& project, int fd) EXCLUDES(mutex_);
+  LiveWriters();
+  // A descriptor that is kept free to remember a writer by.
+  using Room = Fd;
+  // To be had before a file is opened for writing, because afterwards it is too late to refuse. ENFILE: so many are open that none
+  // can be added. EMFILE: all descriptors are in use otherwise.
+  Result<Room> MakeRoom() EXCLUDES(mutex_);
+  // `fd` is about to be handed out and allows writing. False: somebody else was faster to take the last descriptor; then it must not
+  // be handed out, for a writer that nobody knows of would be taken for a person.
+  [[nodiscard]] bool Add(const Project& project, int fd, Room room) EXCLUDES(mutex_);
   // Of an object that was added and may still be written to; null: of none such.
   const Project* ProjectOf(uint64_t device, uint64_t inode) const EXCLUDES(mutex_);
   // Objects of the project that may still be written to; the descriptors live until the next call of any method.
@@ -46,6 +51,7 @@ class LiveWriters {
   std::map<std::pair<uint64_t, uint64_t>, Writer> writers_
       GUARDED_BY(mutex_);  // by device and inode
   const size_t most_ = MostRemembered();
+  const Fd any_;  // to make copies of
   size_t prune_at_ GUARDED_BY(mutex_) = PruneAfter(0);
 };
 

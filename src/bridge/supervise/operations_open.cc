@@ -27,12 +27,18 @@ struct OpenRequest {
   mode_t mode = 0;
 };
 
-// Before the operation is committed: whoever closes the step after that must know of the writer.
-void NoteWriter(Call& call, const Project& project, const Fd& file, int flags) {
-  if (Writes(flags)) call.shared.writers.Add(project, file.get());
+// Before anything is changed; none is needed where nobody will write.
+Result<LiveWriters::Room> MakeRoom(Call& call, int flags) {
+  return Writes(flags) ? call.shared.writers.MakeRoom() : LiveWriters::Room();
+}
+
+// Before the operation is committed: whoever closes the step after that must know of the writer. One that cannot be known of is none.
+void NoteWriter(Call& call, const Project& project, Fd& file, int flags, LiveWriters::Room room) {
+  if (Writes(flags) && !call.shared.writers.Add(project, file.get(), std::move(room))) file.Reset();
 }
 
 Answer HandOver(Fd file, int flags) {
+  if (!file.valid()) return Answer::Fail(ENFILE);
   return {.kind = Answer::Kind::kHandOver,
           .value = 0,
           .fd = std::move(file),
@@ -81,6 +87,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
   const int access = ((flags & O_ACCMODE) == O_WRONLY ? 0 : R_OK) | W_OK;
   if (const int forbidden = AccessForbidden(call, object.fd.get(), access))
     return Answer::Fail(forbidden);
+  ANSWER_ASSIGN(LiveWriters::Room room, MakeRoom(call, flags));
   Fd file;
   const auto truncate = (flags & O_TRUNC) != 0 ? Truncate::kYes : Truncate::kNo;
   Result<Ticket> ticket = object.project->interceptor->BeginOpenForWrite(
@@ -98,7 +105,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
     file = Fd(::open(MagicPath(held).c_str(), (flags & ~done) | O_CLOEXEC | O_NOCTTY));
     failure = file.valid() ? 0 : errno;
   }
-  if (file.valid()) NoteWriter(call, *object.project, file, flags);
+  if (file.valid()) NoteWriter(call, *object.project, file, flags, std::move(room));
   (void)ticket->Commit(failure == 0 ? Outcome::Done() : Outcome::Failed(failure));
   if (failure != 0) return Answer::Fail(failure);
   if (!Writes(flags)) return HandOverForReading(call, *object.project, object.path, file, flags);
@@ -107,6 +114,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
 
 // EEXIST with O_EXCL missing: somebody was faster.
 Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
+  ANSWER_ASSIGN(LiveWriters::Room room, MakeRoom(call, request.flags));
   Fd file;
   const int flags = (request.flags & ~O_TRUNC) | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY;
   const std::string name = at.raw_name();
@@ -114,8 +122,9 @@ Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
       call, at.dir->project->interceptor->BeginCreate(at.ref(), NodeType::kFile),
       [&](const Ticket&) {
         file = Fd(::openat(at.dir->fd.get(), name.c_str(), flags, request.mode & 07777));
-        if (file.valid()) NoteWriter(call, *at.dir->project, file, request.flags);
-        return file.get();
+        if (!file.valid()) return -1;
+        NoteWriter(call, *at.dir->project, file, request.flags, std::move(room));
+        return 0;
       },
       ActAs::For::kCreate);
   if (made.kind != Answer::Kind::kReturn) return made;
@@ -128,6 +137,7 @@ Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
 Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
   if (dir.project == nullptr) return Answer::Continue();
   if (!S_ISDIR(dir.mode)) return Answer::Fail(ENOTDIR);
+  ANSWER_ASSIGN(LiveWriters::Room room, MakeRoom(call, request.flags));
   if (!call.listener.IsWaiting(call.id)) return Answer::Gone();
   Fd file;
   {
@@ -135,7 +145,7 @@ Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
     file = Fd(::openat(dir.fd.get(), ".", request.flags | O_CLOEXEC, request.mode & 07777));
     if (!file.valid()) return Answer::Fail(errno);
   }
-  NoteWriter(call, *dir.project, file, request.flags);
+  NoteWriter(call, *dir.project, file, request.flags, std::move(room));
   return HandOver(std::move(file), request.flags);
 }
 
@@ -161,7 +171,6 @@ Answer OpenPath(Call& call, int dirfd, const std::string& path, OpenRequest requ
   const bool creates = (flags & O_CREAT) != 0;
   if (IsTemporary(flags) ? creates || !Writes(flags) : creates && (flags & O_DIRECTORY) != 0)
     return Answer::Fail(EINVAL);
-  if (Writes(flags) && !call.shared.writers.HasRoom()) return Answer::Fail(ENFILE);
   // Only a folder's name may end so, and none is made here.
   if (creates && path.ends_with('/')) {
     ANSWER_ASSIGN(const Location at, call.shared.resolver.FindName(call.caller(), dirfd, path));
@@ -193,7 +202,6 @@ Answer OpenPath(Call& call, int dirfd, const std::string& path, OpenRequest requ
 // With resolve flags: the kernel itself applies them on our side of the project, where the tree is the same.
 Answer OpenRestricted(Call& call, int dirfd, std::string path, const OpenHow& how) {
   const OpenRequest request{static_cast<int>(how.flags), static_cast<mode_t>(how.mode)};
-  if (Writes(request.flags) && !call.shared.writers.HasRoom()) return Answer::Fail(ENFILE);
   DirPtr base;
   std::string_view rest;
   if (path.starts_with('/')) {

@@ -223,6 +223,7 @@ Result<Object> Resolver::Identify(const Caller& caller, Fd fd) {
     if (!rel) continue;
     const std::string in_project = JoinPath(mount->prefix, *rel);
     Result<Fd> here = OpenBeneath(mount->project->root.get(), in_project, O_PATH | O_NOFOLLOW);
+    if (!here.ok() && here.error().sys_errno() == EMFILE) return here.error();
     if (!here.ok()) continue;
     TRY_ASSIGN(Identity found, IdentityOf(here->get()));
     if (found.SameInode(wanted))
@@ -269,6 +270,11 @@ Result<DirPtr> Resolver::Classify(const Caller& caller, Fd fd, const Identity& s
     cache_[key] = dir;
   }
   return DirPtr(dir);
+}
+
+void Resolver::ForgetFolders() {
+  MutexLock lock(mutex_);
+  cache_.clear();
 }
 
 Result<DirPtr> Resolver::WorkingDir(const Caller& caller, Needed needed) {
@@ -326,10 +332,16 @@ Result<Location> Resolver::Locate(const Caller& caller, DirPtr start, std::strin
   return Location{std::move(start), std::move(split.name), split.slash};
 }
 
-// A folder that is not ours and cannot be reached.
-DirPtr Nowhere(int failure) { return std::make_shared<const Dir>(Dir{.failure = failure}); }
+// A folder that is not ours and cannot be reached. That we are short of descriptors says nothing about it.
+Result<DirPtr> Nowhere(int failure) {
+  if (failure == EMFILE) return Refused(failure, "open a folder");
+  return DirPtr(std::make_shared<const Dir>(Dir{.failure = failure}));
+}
 DirPtr NoStart() { return std::make_shared<const Dir>(); }
-Object Unreachable(int failure) { return Object{.failure = failure}; }
+Result<Object> Unreachable(int failure) {
+  if (failure == EMFILE) return Refused(failure, "open");
+  return Object{.failure = failure};
+}
 
 Result<DirPtr> Resolver::OpenDir(const Caller& caller, const DirPtr& start, const std::string& path,
                                  int& links) {
@@ -439,8 +451,7 @@ Result<DirPtr> Resolver::WalkDir(const Caller& caller, DirPtr dir, std::string p
       next = Fd(::openat(dir->fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     }
     if (!next.valid())
-      return dir->project != nullptr ? Result<DirPtr>(Failure("walk"))
-                                     : Result<DirPtr>(Nowhere(errno));
+      return dir->project != nullptr ? Result<DirPtr>(Failure("walk")) : Nowhere(errno);
     TRY_ASSIGN(Identity identity, IdentityOf(next.get()));
     if (dir->project != nullptr && identity.mount != dir->project->mount) {
       next = OpenInView(caller, *dir, name);
@@ -462,8 +473,7 @@ Result<DirPtr> Resolver::WalkDir(const Caller& caller, DirPtr dir, std::string p
       next = Fd(::openat(dir->fd.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
       if (!next.valid()) return Nowhere(errno);
     } else if (!S_ISDIR(identity.mode)) {
-      return dir->project != nullptr ? Result<DirPtr>(Refused(ENOTDIR, "walk"))
-                                     : Result<DirPtr>(Nowhere(ENOTDIR));
+      return dir->project != nullptr ? Result<DirPtr>(Refused(ENOTDIR, "walk")) : Nowhere(ENOTDIR);
     }
     TRY_ASSIGN(dir, Classify(caller, std::move(next)));
   }

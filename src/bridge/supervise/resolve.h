@@ -136,6 +136,8 @@ class Resolver {
   // Whose object a descriptor is. EROFS: it lies on our own mount but in no project.
   Result<Object> Identify(const Caller& caller, Fd fd);
 
+  // Gives back the descriptors of folders that no call needs.
+  void ForgetFolders() EXCLUDES(mutex_);
   // A task changed its root: from now on absolute paths are looked up in its own view.
   void NoteRootChange() { roots_differ_ = true; }
 

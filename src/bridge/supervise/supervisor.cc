@@ -37,6 +37,7 @@ struct SupervisedCommand::State {
   void Work();
   void Guard();
   Answer Handle(const seccomp_notif& notification);
+  Answer Try(const seccomp_notif& notification);
   Answer Give(const seccomp_notif& call, Answer answer) const;
   void Send(const seccomp_notif& call, const Answer& answer) const;
   void TakeUp() EXCLUDES(mutex);
@@ -135,8 +136,22 @@ void SupervisedCommand::State::Guard() {
   }
 }
 
+// How many tasks there are, and folders they are in, is up to the commands. What failed for want of a descriptor changed nothing.
 Answer SupervisedCommand::State::Handle(const seccomp_notif& notification) {
   calls.fetch_add(1, std::memory_order_relaxed);
+  const auto is_short = [](const Answer& answer) {
+    return answer.kind == Answer::Kind::kFail && answer.value == EMFILE;
+  };
+  Answer answer = Try(notification);
+  if (is_short(answer)) {
+    shared.FreeDescriptors();
+    answer = Try(notification);
+  }
+  // The caller has descriptors left; we have not.
+  return is_short(answer) ? Answer::Fail(ENFILE) : std::move(answer);
+}
+
+Answer SupervisedCommand::State::Try(const seccomp_notif& notification) {
   const std::span<const uint64_t, 6> args(reinterpret_cast<const uint64_t*>(notification.data.args),
                                           6);
   const Interface interface =
@@ -144,7 +159,7 @@ Answer SupervisedCommand::State::Handle(const seccomp_notif& notification) {
   const SyscallRule* rule = FindRule(interface, static_cast<uint32_t>(notification.data.nr), args);
   if (rule == nullptr) return Answer::Continue();
   const Result<std::shared_ptr<Task>> task = shared.tasks.Get(static_cast<pid_t>(notification.pid));
-  if (!task.ok()) return Answer::Fail(EPERM);
+  if (!task.ok()) return Answer::Fail(task.error().sys_errno() == EMFILE ? EMFILE : EPERM);
   Call call{shared, listener, *rule, notification.id, args, **task, (*task)->status(), *view, {}};
   // Whoever acts on what was read of the task asks first whether it still waits: an answer alone would reach nobody.
   return Perform(call);

@@ -243,6 +243,11 @@ void TaskCache::Forget(pid_t tid) {
   tasks_.erase(tid);
 }
 
+void TaskCache::ForgetAll() {
+  MutexLock lock(mutex_);
+  tasks_.clear();
+}
+
 void TaskCache::NoteUmask(Task& task, mode_t mask) {
   // How many threads there are may have changed since the identity was read.
   if (!task.Refresh().ok()) return;

@@ -63,6 +63,8 @@ class TaskCache {
   Result<std::shared_ptr<Task>> Get(pid_t tid) EXCLUDES(mutex_);
   // The task is about to change its identity: read it again next time.
   void Forget(pid_t tid) EXCLUDES(mutex_);
+  // Gives back the descriptors of all that no call needs.
+  void ForgetAll() EXCLUDES(mutex_);
   // The task is about to change its umask. Threads share it, so with more than one nothing is remembered any more.
   void NoteUmask(Task& task, mode_t mask) EXCLUDES(mutex_);
 
@@ -86,8 +88,8 @@ class ActAs {
     kCreate,  // whoever has our rights needs no switch
     kNames,   // the same, and the umask does not matter: removing, renaming, opening what is there
     kAttributes,  // the same of mode, owner and times
-    kLookup,  // the same, and it is enough to be allowed everywhere
-    kRealUser,  // access() judges by the real user
+    kLookup,      // the same, and it is enough to be allowed everywhere
+    kRealUser,    // access() judges by the real user
   };
   explicit ActAs(const TaskStatus& caller, For purpose = For::kChange);
   ~ActAs();
