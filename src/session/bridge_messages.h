@@ -71,7 +71,7 @@ struct Opened {
 };
 struct Closed {
   std::vector<std::string> notices;  // what people should know of the step
-  bool changed = true;               // false: it changed nothing in any project
+  bool changed = true;               // false: it changed nothing in any project, for sure
   StepId next{0};                    // as of a Position
 };
 struct Ended {

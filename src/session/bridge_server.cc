@@ -100,7 +100,7 @@ Result<Done> BridgeServer::Do(const Announce& ask, Fd) {
 
 Result<Closed> BridgeServer::Do(const CloseStep& ask, Fd) {
   if (commands_.empty()) supervisor_->ForgetWriters();
-  Closed closed{.changed = HasBegun()};
+  Closed closed{.changed = MayHaveChanged()};
   closes_later_ = ask.empty_entry == EmptyEntry::kLater && IsEmptyForSure();
   if (!closes_later_) TRY(CloseAll());
   closed.next = NextId();
@@ -111,10 +111,17 @@ Result<Closed> BridgeServer::Do(const CloseStep& ask, Fd) {
   return closed;
 }
 
+// What processes wrote to files that they had open before is seen when it closes.
+bool BridgeServer::MayHaveChanged() const {
+  return HasBegun() || std::ranges::any_of(projects_, [](const Project& project) {
+           return project.has_step && project.log->has_shadows();
+         });
+}
+
 // It has not begun, nobody is left who could begin it, and it will have its entry, so that its id is used.
 bool BridgeServer::IsEmptyForSure() const {
   const bool recorded = announced_.if_unchanged == undo::IfUnchanged::kRecorded;
-  return recorded && commands_.empty() && !HasBegun() &&
+  return recorded && commands_.empty() && !MayHaveChanged() &&
          std::ranges::all_of(projects_, [](const Project& project) {
            return project.has_step && !project.log->open_step() && project.log->redo_depth() == 0;
          });

@@ -53,6 +53,7 @@ class BridgeServer {
   void Tell(const undo::RewindProgress& progress);
   Status CloseAll();
   bool HasBegun() const;
+  bool MayHaveChanged() const;
   bool IsEmptyForSure() const;
   StepId NextId() const;
 

@@ -109,6 +109,7 @@ class LogCore {
   Result<RewindReport> AbortStep() EXCLUDES(lifecycle_);
   Result<bool> Tick() EXCLUDES(lifecycle_);
   std::optional<StepId> OpenStepId() const EXCLUDES(current_mutex_);
+  bool HasShadows() const { return !shadows_.All().empty(); }
   Status CloseAmbientStep() EXCLUDES(lifecycle_);
   StepId NextStepId() EXCLUDES(lifecycle_);
   Result<RewindReport> Rollback(uint32_t count, Force force) EXCLUDES(lifecycle_);

@@ -564,6 +564,7 @@ Result<bool> UndoLog::Tick() { return core_->Tick(); }
 Status UndoLog::CloseAmbientStep() { return core_->CloseAmbientStep(); }
 StepId UndoLog::next_step_id() const { return core_->NextStepId(); }
 std::optional<StepId> UndoLog::open_step() const { return core_->OpenStepId(); }
+bool UndoLog::has_shadows() const { return core_->HasShadows(); }
 Result<RewindReport> UndoLog::Rollback(uint32_t count, Force force) {
   return core_->Rollback(count, force);
 }

@@ -80,6 +80,8 @@ class UndoLog {
   // At the end of whatever makes ambient changes. Otherwise the next step closes it, or the next open.
   Status CloseAmbientStep();
   std::optional<StepId> open_step() const;
+  // Did a process have something open for writing when the last step closed? What it wrote since is seen when the next one does.
+  bool has_shadows() const;
   // The id that OpenStep would choose.
   StepId next_step_id() const;
 

@@ -78,6 +78,21 @@ TEST_F(SeveralCommands, AStepThatADaemonOutlivesIsInTheHistoryWhenItsEndIsTold) 
   EXPECT_THAT(History(), ElementsAre(1));
 }
 
+// Nobody sees it before the step closes: the file was opened in an earlier one.
+TEST_F(SeveralCommands, WhatAProcessOfAnEarlierStepWritesIsToldAsAChangeOfTheStep) {
+  for (const char* afterwards : {"sleep 600", "true"}) {
+    Run(std::string("rm -f ~/go ~/done; (while [ ! -e ~/go ]; do sleep 0.02; done; echo late >&5; "
+                    "exec 5>&-; touch ~/done; ") +
+        afterwards + ") 5>>log </dev/null >/dev/null 2>&1 &");
+    const auto report = Run("touch ~/go; while [ ! -e ~/done ]; do sleep 0.02; done; sleep 0.2");
+    ASSERT_EQ(report.projects.size(), 1u);
+    EXPECT_EQ(report.projects[0].changes.size(), 1u) << afterwards;
+  }
+  EXPECT_EQ(workspace_.ReadFile("log"), "late\nlate\n");
+  session_.reset();
+  EXPECT_THAT(History(), ElementsAre(1, 2, 3, 4));
+}
+
 TEST_F(SeveralCommands, AfterTheLastOneTheWorldIsGone) {
   const auto report = Run("echo new > made", session::AfterCommand::kSessionEnds);
   EXPECT_EQ(report.outcome.exit_code, 0);
