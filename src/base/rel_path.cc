@@ -83,4 +83,13 @@ size_t PathDepth(std::string_view path) {
   return 1 + static_cast<size_t>(std::count(path.begin(), path.end(), '/'));
 }
 
+std::optional<std::string_view> PathBelow(std::string_view path, std::string_view folder) {
+  if (folder == "/") folder = "";
+  if (!path.starts_with(folder)) return std::nullopt;
+  path.remove_prefix(folder.size());
+  if (!path.empty() && path.front() != '/') return std::nullopt;
+  path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+  return path;
+}
+
 }  // namespace sandglass

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -42,5 +43,14 @@ std::string_view BaseName(std::string_view path);
 bool IsBeneath(std::string_view path, std::string_view dir);
 // The number of components: 0 for the root, 3 for "a/b/c".
 size_t PathDepth(std::string_view path);
+
+// The next two expect absolute paths without `.` and `..`; "/" holds all of them.
+
+// What leads from the folder to `path`, "" to itself; nullopt: it lies elsewhere.
+std::optional<std::string_view> PathBelow(std::string_view path, std::string_view folder);
+// Is it the folder, or does it lie below?
+inline bool LiesIn(std::string_view path, std::string_view folder) {
+  return PathBelow(path, folder).has_value();
+}
 
 }  // namespace sandglass

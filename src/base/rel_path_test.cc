@@ -102,6 +102,25 @@ TEST(IsBeneath, EverythingIsBeneathTheRoot) {
   EXPECT_FALSE(IsBeneath("", "a"));
 }
 
+TEST(PathBelow, IsWhatLeadsThereByWholeNames) {
+  EXPECT_EQ(PathBelow("/a/b/c", "/a"), "b/c");
+  EXPECT_EQ(PathBelow("/a//b", "/a"), "b");
+  EXPECT_EQ(PathBelow("/a", "/a"), "");
+  EXPECT_EQ(PathBelow("/a/b", "/"), "a/b");
+  EXPECT_EQ(PathBelow("/", "/"), "");
+  EXPECT_EQ(PathBelow("/ab", "/a"), std::nullopt);
+  EXPECT_EQ(PathBelow("/", "/a"), std::nullopt);
+  EXPECT_EQ(PathBelow("/b/a", "/a"), std::nullopt);
+}
+
+TEST(LiesIn, TheFolderItselfToo) {
+  EXPECT_TRUE(LiesIn("/a/b", "/a"));
+  EXPECT_TRUE(LiesIn("/a", "/a"));
+  EXPECT_TRUE(LiesIn("/a", "/"));
+  EXPECT_FALSE(LiesIn("/ab", "/a"));
+  EXPECT_FALSE(LiesIn("/", "/a"));
+}
+
 TEST(PathDepth, CountsComponents) {
   EXPECT_EQ(PathDepth(""), 0U);
   EXPECT_EQ(PathDepth("a"), 1U);

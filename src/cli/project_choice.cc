@@ -9,9 +9,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/rel_path.h"
 #include "cli/run_options.h"
 #include "cli/store_access.h"
-#include "session/project_checks.h"
 
 namespace sandglass::cli {
 namespace {
@@ -94,9 +94,8 @@ std::string UndoCommandFor(const Arguments& arguments, const undo::UndoPaths& pa
   std::vector<std::string> words = {"sandglass", "undo"};
   std::error_code error;
   const fs::path here = fs::current_path(error);
-  const bool found =
-      !error && (here == paths.project || (session::LiesIn(here.native(), paths.project) &&
-                                           !arguments.Has(kStoreOption.name)));
+  const bool found = !error && (here == paths.project || (LiesIn(here.native(), paths.project) &&
+                                                          !arguments.Has(kStoreOption.name)));
   if (!found) words.insert(words.end(), {"-p", paths.project});
   if (arguments.Has(kStoreOption.name)) words.insert(words.end(), {"--store", paths.store});
   if (arguments.Has(kUndoDirOption.name))

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/rel_path.h"
 #include "cli/project_choice.h"
 #include "cli/store_access.h"
-#include "session/project_checks.h"
 
 namespace sandglass::cli {
 namespace {
@@ -125,7 +125,7 @@ Result<std::string> StartFolder(const Arguments& arguments, const std::string& p
     return folder.native();
   }
   const fs::path here = fs::current_path(error);
-  return !error && session::LiesIn(here.native(), project) ? here.native() : project;
+  return !error && LiesIn(here.native(), project) ? here.native() : project;
 }
 
 }  // namespace

@@ -11,10 +11,10 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/io.h"
+#include "base/rel_path.h"
 #include "cli/reports.h"
 #include "session/former_world.h"
 #include "session/open_log.h"
-#include "session/project_checks.h"
 
 namespace sandglass::cli {
 
@@ -78,7 +78,7 @@ Result<std::string> PathInProject(const std::string& project, const std::string&
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path root = project, here = fs::current_path(error);
-  const bool inside = !error && session::LiesIn(here.native(), root.native());
+  const bool inside = !error && LiesIn(here.native(), root.native());
   const fs::path path = ((inside ? here : root) / given).lexically_normal();
   // The last name may be a symlink, which is meant itself; what leads to it may be one as well.
   const bool has_name = path.has_filename() && path != root;
@@ -86,7 +86,7 @@ Result<std::string> PathInProject(const std::string& project, const std::string&
   if (error) real = path.parent_path();
   if (has_name) real /= path.filename();
   for (const fs::path& candidate : {path, real}) {
-    if (session::LiesIn(candidate.native(), root.native()))
+    if (LiesIn(candidate.native(), root.native()))
       return candidate.lexically_relative(root).native();
   }
   return Error(Code::kOutsideRoot,

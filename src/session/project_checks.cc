@@ -14,6 +14,8 @@
 #include <string>
 #include <system_error>
 
+#include "base/rel_path.h"
+
 namespace sandglass::session {
 namespace {
 
@@ -92,11 +94,6 @@ Status CheckGround(const SessionProject& project) {
 }
 
 }  // namespace
-
-bool LiesIn(std::string_view path, std::string_view folder) {
-  if (!path.starts_with(folder)) return false;
-  return path.size() == folder.size() || folder.ends_with('/') || path[folder.size()] == '/';
-}
 
 std::string_view NetworkFileSystem(uint64_t magic, std::string_view type) {
   constexpr std::string_view kFusePrefix = "fuse.";

@@ -13,9 +13,6 @@ namespace sandglass::session {
 // kUnsupported: one is to be changed, and its file system is read-only or another machine's.
 Status CheckProjects(const SessionOptions& options);
 
-// The folder itself, or below it; real paths.
-bool LiesIn(std::string_view path, std::string_view folder);
-
 // The name of a file system that other machines may change as well, so that their changes could not be told from a command's; "": it is
 // none that we know. `magic` is statfs's f_type, `type` is as mountinfo has it, and matters to FUSE alone.
 std::string_view NetworkFileSystem(uint64_t magic, std::string_view type);

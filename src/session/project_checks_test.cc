@@ -26,13 +26,5 @@ TEST(ProjectChecks, FileSystemsOfThisMachineAreNot) {
   EXPECT_EQ(NetworkFileSystem(kExt4, "fuse.sshfs"), "") << "the name alone says nothing";
 }
 
-TEST(ProjectChecks, APathLiesInAFolderByWholeNames) {
-  EXPECT_TRUE(LiesIn("/a/b", "/a"));
-  EXPECT_TRUE(LiesIn("/a", "/a"));
-  EXPECT_TRUE(LiesIn("/a", "/"));
-  EXPECT_FALSE(LiesIn("/ab", "/a"));
-  EXPECT_FALSE(LiesIn("/", "/a"));
-}
-
 }  // namespace
 }  // namespace sandglass::session

@@ -54,16 +54,6 @@ Fd OpenAt2(int dir, const std::string& path, uint64_t flags, uint64_t resolve) {
   return Fd();
 }
 
-// `path` without `base` in front; nullopt: it does not begin with it.
-std::optional<std::string_view> Below(std::string_view path, std::string_view base) {
-  if (base == "/") base = "";
-  if (!path.starts_with(base)) return std::nullopt;
-  path.remove_prefix(base.size());
-  if (!path.empty() && path.front() != '/') return std::nullopt;
-  while (!path.empty() && path.front() == '/') path.remove_prefix(1);
-  return path;
-}
-
 struct SplitPath {
   std::string dir;
   std::string name;
@@ -167,13 +157,13 @@ Result<std::shared_ptr<const WorldView>> WorldView::Of(
     const auto mount = std::find_if(ours.begin(), ours.end(),
                                     [&](const MountLine& line) { return line.id == root.mount; });
     if (mount == ours.end()) return Refused(ENOENT, "the project's mount is not in our namespace");
-    const auto rest = Below(project->path, mount->point);
+    const auto rest = PathBelow(project->path, mount->point);
     if (!rest) return Refused(EXDEV, "the project is not below its mount");
     const std::string in_fs =
         (mount->root == "/" ? "" : mount->root) + (rest->empty() ? "" : "/" + std::string(*rest));
     for (const MountLine& line : DecodeMountInfo(inner)) {
       if (line.device != mount->device) continue;
-      if (const auto prefix = Below(line.root, in_fs))
+      if (const auto prefix = PathBelow(line.root, in_fs))
         view->mounts_[line.id] = {project.get(), std::string(*prefix), line.point};
     }
   }
@@ -188,7 +178,7 @@ const WorldView::Mount* WorldView::Find(uint64_t mount_id) const {
 // Is the folder, one of /proc, of the process that calls?
 bool IsOwnProcess(const Resolver::Caller& caller, const Dir& dir) {
   const Result<std::string> path = PathOfFd(dir.fd.get());
-  return path.ok() && Below(*path, fmt::format("/proc/{}", caller.status.inner_tgid));
+  return path.ok() && PathBelow(*path, fmt::format("/proc/{}", caller.status.inner_tgid));
 }
 
 bool Resolver::IsOurs(uint64_t mount) const {
@@ -202,7 +192,7 @@ bool Resolver::IsOurs(uint64_t mount) const {
 Result<Object> Resolver::IdentifyHere(Fd fd, const Identity& wanted) const {
   TRY_ASSIGN(const std::string path, PathOfFd(fd.get()));
   for (const auto& project : projects_) {
-    const auto rel = project->mount == wanted.mount ? Below(path, project->path) : std::nullopt;
+    const auto rel = project->mount == wanted.mount ? PathBelow(path, project->path) : std::nullopt;
     if (rel)
       return Object{project.get(), std::move(fd), wanted.links == 0 ? "" : std::string(*rel),
                     wanted.mode};
@@ -219,7 +209,7 @@ Result<Object> Resolver::Identify(const Caller& caller, Fd fd) {
     if (mount == nullptr) return IdentifyHere(std::move(fd), wanted);
     if (wanted.links == 0) return Refused(EROFS, "an object without a name is out of reach");
     TRY_ASSIGN(std::string path, PathOfFd(fd.get()));
-    const auto rel = Below(path, mount->point);
+    const auto rel = PathBelow(path, mount->point);
     if (!rel) continue;
     const std::string in_project = JoinPath(mount->prefix, *rel);
     Result<Fd> here = OpenBeneath(mount->project->root.get(), in_project, O_PATH | O_NOFOLLOW);
@@ -244,7 +234,7 @@ DirPtr Resolver::Remembered(const DirKey& key, Needed needed) {
   if (needed == Needed::kDescriptor) return known;
   // The descriptor pins the inode, but the folder may have moved.
   const auto path = ReadLinkAt(AT_FDCWD, MagicPath(known->fd.get()).c_str());
-  const auto rel = path ? Below(*path, known->project->path) : std::nullopt;
+  const auto rel = path ? PathBelow(*path, known->project->path) : std::nullopt;
   return rel && *rel == known->path ? known : nullptr;
 }
 
@@ -304,7 +294,7 @@ DirPtr Resolver::ProjectOf(const Caller& caller, std::string_view path,
                            std::string_view& rest) const {
   if (roots_differ_) return nullptr;
   for (const auto& project : projects_) {
-    const auto rel = Below(path, project->path);
+    const auto rel = PathBelow(path, project->path);
     if (!rel || rel->empty()) continue;
     (void)caller;
     rest = *rel;
@@ -368,7 +358,7 @@ Result<DirPtr> Resolver::OpenDir(const Caller& caller, const DirPtr& start, cons
   if (fd.valid()) {
     if (!ours) return Classify(caller, std::move(fd));
     TRY_ASSIGN(std::string now, PathOfFd(fd.get()));
-    const auto rel = Below(now, start->project->path);
+    const auto rel = PathBelow(now, start->project->path);
     if (!rel) return Refused(ENOENT, "the folder left the project");
     return DirPtr(
         std::make_shared<const Dir>(Dir{start->project, std::move(fd), std::string(*rel)}));

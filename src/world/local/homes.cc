@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/io.h"
+#include "base/rel_path.h"
 
 namespace sandglass::world {
 namespace {
@@ -114,11 +115,6 @@ constexpr std::string_view kSystem[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib
 constexpr std::string_view kParentsOfMuch[] = {"/",    "/home", "/media", "/mnt", "/opt",
                                                "/run", "/srv",  "/tmp",   "/var", "/var/lib"};
 
-bool IsIn(std::string_view path, std::string_view folder) {
-  return path == folder ||
-         (path.starts_with(folder) && path.substr(folder.size()).starts_with('/'));
-}
-
 std::string_view TakeField(std::string_view& line) {
   const std::string_view field = line.substr(0, line.find(':'));
   line.remove_prefix(std::min(field.size() + 1, line.size()));
@@ -158,7 +154,8 @@ std::string HomeOfThisAccount() {
 
 bool CanBeCovered(std::string_view home) {
   if (!home.starts_with('/') || std::ranges::count(kParentsOfMuch, home) > 0) return false;
-  return std::ranges::none_of(kSystem, [&](std::string_view folder) { return IsIn(home, folder); });
+  return std::ranges::none_of(kSystem,
+                              [&](std::string_view folder) { return LiesIn(home, folder); });
 }
 
 std::vector<std::string> PossibleHomes(std::span<const std::string> known) {

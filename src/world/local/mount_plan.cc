@@ -16,6 +16,7 @@
 #include <set>
 #include <utility>
 
+#include "base/rel_path.h"
 #include "world/local/homes.h"
 #include "world/local/link_trail.h"
 #include "world/local/system_folders.h"
@@ -86,13 +87,6 @@ std::vector<std::string> Matching(const char* pattern) {
     paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   return paths;
-}
-
-bool IsBelow(std::string_view path, std::string_view folder) {
-  return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
-}
-bool IsIn(std::string_view path, std::string_view folder) {
-  return folder == "/" || path == folder || IsBelow(path, folder);
 }
 
 using Entries = std::map<std::string, MountEntry>;
@@ -183,7 +177,7 @@ class Planner {
   bool MayBeShown(const LinkTrail& trail) const {
     if (trail.folders.empty()) return true;
     const auto overlaps = [&](const std::string& path) {
-      return IsIn(trail.end, path) || IsIn(path, trail.end);
+      return LiesIn(trail.end, path) || LiesIn(path, trail.end);
     };
     return std::ranges::none_of(trail.folders, [&](const auto& it) { return IsChangeable(it); }) &&
            std::ranges::none_of(NeverShown(), overlaps) &&
@@ -192,7 +186,7 @@ class Planner {
 
   bool IsChangeable(const std::string& folder) const {
     const auto holds = [&](const std::string& path) {
-      return IsIn(folder, Canonical(path).value_or(path));
+      return LiesIn(folder, Canonical(path).value_or(path));
     };
     return std::ranges::any_of(spec_.projects, holds, &WorldProject::path) ||
            std::ranges::any_of(spec_.extra_read_write, holds) ||
@@ -200,8 +194,9 @@ class Planner {
   }
 
   bool IsInAHome(const std::string& path) const {
-    return std::ranges::any_of(PossibleHomes(std::array{home_, account_home_}),
-                               [&](const std::string& home) { return IsBelow(path, home); });
+    return std::ranges::any_of(
+        PossibleHomes(std::array{home_, account_home_}),
+        [&](const std::string& home) { return home != "/" && LiesIn(path, home); });
   }
 
   // Without symlinks.
@@ -338,8 +333,8 @@ class Planner {
     const auto real = Canonical(path);
     if (!real) return;
     // A project that somebody keeps there, or `--ro ~/.ssh/known_hosts`.
-    const bool holds =
-        std::ranges::any_of(named, [&](const std::string& other) { return IsBelow(other, *real); });
+    const bool holds = std::ranges::any_of(
+        named, [&](const std::string& other) { return other != *real && LiesIn(other, *real); });
     // What is named itself is there already, and stays.
     entries.try_emplace(*real, MaskFor(*real, holds ? Holds::kOtherMounts : Holds::kNothing));
   }
@@ -359,7 +354,7 @@ class Planner {
   bool IsShown(const Entries& entries, const std::string& path) const {
     const MountEntry* nearest = nullptr;
     for (const auto& [target, entry] : entries)
-      if (IsIn(path, target)) nearest = &entry;  // a folder comes before what it holds
+      if (LiesIn(path, target)) nearest = &entry;  // a folder comes before what it holds
     return nearest != nullptr ? nearest->from == nearest->target : SeenAt(mounts_, path) == path;
   }
 
@@ -404,7 +399,7 @@ std::string HomeOf(const LocalWorldSpec& spec) {
 }
 
 std::optional<std::string> SeenAt(const std::vector<MountEntry>& mounts, std::string_view path) {
-  const auto covers = [&](const MountEntry& entry) { return IsIn(path, entry.target); };
+  const auto covers = [&](const MountEntry& entry) { return LiesIn(path, entry.target); };
   const auto top = std::find_if(mounts.rbegin(), mounts.rend(), covers);
   if (top == mounts.rend()) return std::string(path);
   switch (top->kind) {
