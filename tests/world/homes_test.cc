@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +50,18 @@ TEST(HomeOfAccount, IsNotCoveredWhereTheSystemLives) {
     EXPECT_TRUE(world::CanBeCovered(home)) << home;
   for (const char* home : {"", "/", "/usr", "/usr/sbin", "/bin", "/dev", "/var", "/etc/x", "rel"})
     EXPECT_FALSE(world::CanBeCovered(home)) << home;
+}
+
+TEST(PossibleHomes, AreThoseThatLinksLeadTo) {
+  const TempWorkspace space;
+  space.MakeDir("homes/ada");
+  space.MakeDir("data/bob");
+  MustCall(::symlink("../data/bob", space.Path("homes/bob").c_str()), "symlink");
+  MustCall(::symlink("homes/ada", space.Path("me").c_str()), "symlink");
+  EXPECT_THAT(world::PossibleHomes(std::array{space.Path("me"), std::string("/no/such")},
+                                   space.Path("homes")),
+              ::testing::UnorderedElementsAre(space.Path("homes/ada"), "/no/such", "/root",
+                                              space.Path("data/bob")));
 }
 
 class WorldHome : public ::testing::Test {

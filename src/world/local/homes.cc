@@ -121,9 +121,11 @@ std::string_view TakeField(std::string_view& line) {
   return field;
 }
 
-void AddOnce(std::vector<std::string>& homes, std::string home) {
-  if (!home.empty() && std::ranges::find(homes, home) == homes.end())
-    homes.push_back(std::move(home));
+void AddOnce(std::vector<std::string>& homes, const std::filesystem::path& home) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(home, error);
+  const std::string& path = error ? home.native() : real.native();
+  if (!path.empty() && std::ranges::find(homes, path) == homes.end()) homes.push_back(path);
 }
 
 }  // namespace
@@ -158,14 +160,14 @@ bool CanBeCovered(std::string_view home) {
                               [&](std::string_view folder) { return LiesIn(home, folder); });
 }
 
-std::vector<std::string> PossibleHomes(std::span<const std::string> known) {
+std::vector<std::string> PossibleHomes(std::span<const std::string> known,
+                                       const std::string& everybody) {
   std::vector<std::string> homes;
   for (const std::string& home : known) AddOnce(homes, home);
   AddOnce(homes, "/root");
   std::error_code error;
-  std::filesystem::directory_iterator everybody("/home", error), end;
-  for (; !error && everybody != end; everybody.increment(error))
-    AddOnce(homes, everybody->path().native());
+  std::filesystem::directory_iterator each(everybody, error), end;
+  for (; !error && each != end; each.increment(error)) AddOnce(homes, each->path());
   return homes;
 }
 

@@ -23,7 +23,9 @@ std::string HomeOfThisAccount();
 // May a world do without what is there? Some accounts have a folder of the system as their home.
 bool CanBeCovered(std::string_view home);
 
-// Folders that may be homes: these, everybody's in /home, and root's.
-std::vector<std::string> PossibleHomes(std::span<const std::string> known);
+inline constexpr char kHomesOfAll[] = "/home";
+// Folders that may be homes, those that there are without symlinks: these, everybody's in one folder, and root's.
+std::vector<std::string> PossibleHomes(std::span<const std::string> known,
+                                       const std::string& everybody = kHomesOfAll);
 
 }  // namespace sandglass::world

@@ -341,11 +341,12 @@ class Planner {
 
   // Homes of which something may be shown: where /home cannot be listed, what is named there tells.
   std::vector<std::string> HomesAround(const std::vector<std::string>& named) const {
-    constexpr std::string_view kEverybody = "/home/";
+    const std::string everybody = Canonical(kHomesOfAll).value_or(kHomesOfAll);
     std::vector<std::string> known = {home_, account_home_};
     for (const std::string& path : named) {
-      if (path.starts_with(kEverybody))
-        known.push_back(path.substr(0, path.find('/', kEverybody.size())));
+      const auto below = PathBelow(path, everybody);
+      if (below && !below->empty())
+        known.push_back(fmt::format("{}/{}", everybody, below->substr(0, below->find('/'))));
     }
     return PossibleHomes(known);
   }
