@@ -209,11 +209,16 @@ Result<std::unique_ptr<Supervisor>> Supervisor::Create(const std::vector<Project
 }
 
 Result<std::shared_ptr<const WorldView>> Supervisor::ViewOf(pid_t pid) {
-  MutexLock lock(last_view_mutex_);
-  if (last_view_ == nullptr || !last_view_->IsOf(pid)) {
-    TRY_ASSIGN(last_view_, WorldView::Of(pid, shared_->projects));
+  std::shared_ptr<const WorldView> view;
+  {
+    MutexLock lock(last_view_mutex_);
+    view = last_view_;
   }
-  return last_view_;
+  if (view != nullptr && view->IsOf(pid)) return view;
+  TRY_ASSIGN(view, WorldView::Of(pid, shared_->projects));
+  MutexLock lock(last_view_mutex_);
+  last_view_ = view;
+  return view;
 }
 
 Result<std::unique_ptr<SupervisedCommand>> Supervisor::Supervise(Fd listener, pid_t pid) {
@@ -246,11 +251,6 @@ void SupervisedCommand::Wait() {
     threads.swap(state_->threads);
   }
   for (std::thread& thread : threads) thread.join();
-}
-
-size_t SupervisedCommand::in_flight() const {
-  MutexLock lock(state_->mutex);
-  return state_->workers - state_->idle;
 }
 
 uint64_t SupervisedCommand::calls() const { return state_->calls; }

@@ -65,8 +65,6 @@ class SupervisedCommand {
 
   // Until the last process of the command is gone and its calls are done.
   void Wait();
-  // Calls being performed now.
-  size_t in_flight() const;
   // How many calls were answered, for measurements.
   uint64_t calls() const;
 
