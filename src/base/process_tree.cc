@@ -85,16 +85,6 @@ std::vector<pid_t> DescendantsOf(pid_t ancestor) {
   return descendants;
 }
 
-std::vector<pid_t> DescendantsOfChildrenOf(pid_t ancestor) {
-  const std::map<pid_t, Process> all = AllProcesses();
-  std::vector<pid_t> descendants;
-  for (const auto& [pid, process] : all) {
-    if (IsAlive(process) && process.parent != ancestor && IsBelow(all, pid, ancestor))
-      descendants.push_back(pid);
-  }
-  return descendants;
-}
-
 std::optional<uint64_t> StartTimeOf(pid_t pid) {
   const Fd proc(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto process = ReadProcess(proc.get(), fmt::format("{}", pid));

@@ -1,5 +1,6 @@
 #include "session/standstill.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,8 +17,11 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
+#include "base/io.h"
 #include "base/process_tree.h"
 
 namespace sandglass::session {
@@ -41,6 +45,26 @@ std::vector<pid_t> ThreadsOf(pid_t process) {
   return threads;
 }
 
+// "pid:[4026532001]".
+std::string PidNamespaceOf(pid_t thread) {
+  std::error_code error;
+  return fs::read_symlink(fmt::format("/proc/{}/ns/pid", thread), error).native();
+}
+
+// The line of a status file; "": there is none.
+std::string_view Field(std::string_view status, std::string_view name) {
+  const size_t begin = status.find(fmt::format("\n{}:\t", name));
+  if (begin == status.npos) return "";
+  status.remove_prefix(begin + name.size() + 3);
+  return status.substr(0, status.find('\n'));
+}
+
+std::string StatusOf(pid_t process) {
+  constexpr size_t kMaxStatus = size_t{1} << 16;
+  auto text = ReadFileAt(AT_FDCWD, fmt::format("/proc/{}/status", process).c_str(), kMaxStatus);
+  return text.ok() ? std::move(*text) : "";
+}
+
 // As the world's own /proc has it, which is read much faster than that of a busy machine: the shim, a keeper and the shell.
 bool OnlyTheShellIsThere(const Session::Parts& parts) {
   constexpr int kShimKeeperShell = 3;
@@ -56,7 +80,7 @@ bool OnlyTheShellIsThere(const Session::Parts& parts) {
 // The tracer, in its own process.
 class Tracer {
  public:
-  Tracer(pid_t shim, pid_t asleep) : shim_(shim), asleep_(asleep) {}
+  Tracer(pid_t shim, pid_t asleep) : shim_(shim), asleep_(asleep), world_(PidNamespaceOf(shim)) {}
 
   // Processes that are born meanwhile are found in the next round; once all are stopped there are none.
   void StopAll(std::vector<pid_t> processes) {
@@ -76,6 +100,8 @@ class Tracer {
       for (const pid_t thread : ThreadsOf(process)) {
         if (!known_.insert(thread).second) continue;
         if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) != 0) continue;
+        // From here on its number stays its own; before, it may have become that of somebody else.
+        if (!world_.empty() && PidNamespaceOf(thread) != world_) strangers_.insert(thread);
         ::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
         moving_.insert(thread);
         found = true;
@@ -84,7 +110,8 @@ class Tracer {
     return found;
   }
 
-  // Each is reported once: stopped, or ended. A signal that it was about to get reaches it when we are gone.
+  // Each is reported once: stopped, or ended. A signal that it was about to get reaches it when we are gone. A stranger can only be let
+  // go when it is stopped.
   void AwaitStops(Clock::time_point end) {
     while (!moving_.empty() && Clock::now() < end) {
       const pid_t thread = ::waitpid(-1, nullptr, __WALL | WNOHANG);
@@ -92,11 +119,13 @@ class Tracer {
         moving_.erase(thread);
       else
         ::usleep(kLookAgainUs);
+      if (strangers_.erase(thread) > 0) ::ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
     }
   }
 
   const pid_t shim_, asleep_;
-  std::set<pid_t> known_, moving_;
+  const std::string world_;  // its pid namespace; "": nobody may know
+  std::set<pid_t> known_, moving_, strangers_;
 };
 
 [[noreturn]] void Trace(Tracer tracer, const std::vector<pid_t>& processes, const Fd& session) {
@@ -110,7 +139,19 @@ class Tracer {
 
 }  // namespace
 
-std::vector<pid_t> ProcessesOfCommands(pid_t shim) { return DescendantsOfChildrenOf(shim); }
+// Keepers are children of the shim, but so is what a command leaves behind that killed its keeper. Only commands have a filter more
+// than the shim, and nobody gets rid of one.
+std::vector<pid_t> ProcessesOfCommands(pid_t shim) {
+  constexpr std::string_view kFilters = "Seccomp_filters";
+  const std::string shims_filters(Field(StatusOf(shim), kFilters));
+  std::vector<pid_t> processes = DescendantsOf(shim);
+  std::erase_if(processes, [&](pid_t process) {
+    const std::string status = StatusOf(process);
+    return Field(status, "PPid") == std::to_string(shim) &&
+           Field(status, kFilters) == shims_filters;
+  });
+  return processes;
+}
 
 Standstill::Standstill(const Session::Parts& parts) {
   if (parts.processes.empty() || OnlyTheShellIsThere(parts)) return;

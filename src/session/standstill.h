@@ -29,7 +29,7 @@ class Standstill {
   Fd end_;             // closed, the tracer goes
 };
 
-// Without the shim and the keepers, which are its children.
+// Without the shim and the keepers; with what is left of a command that killed its keeper. In the order of their numbers.
 std::vector<pid_t> ProcessesOfCommands(pid_t shim);
 
 }  // namespace sandglass::session

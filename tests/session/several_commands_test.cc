@@ -1,13 +1,18 @@
 // One session that runs several commands, as programs use it that keep a world warm.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/io.h"
+#include "base/process_tree.h"
 #include "session/session.h"
+#include "session/standstill.h"
 #include "tests/support/must.h"
 #include "tests/support/temp_workspace.h"
 #include "undo/undo_log.h"
@@ -17,6 +22,7 @@ namespace sandglass::test {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
 
 class SeveralCommands : public ::testing::Test {
  protected:
@@ -91,6 +97,23 @@ TEST_F(SeveralCommands, WhatAProcessOfAnEarlierStepWritesIsToldAsAChangeOfTheSte
   EXPECT_EQ(workspace_.ReadFile("log"), "late\nlate\n");
   session_.reset();
   EXPECT_THAT(History(), ElementsAre(1, 2, 3, 4));
+}
+
+std::string CommandLine(pid_t pid) {
+  const auto text = ReadFileAt(AT_FDCWD, fmt::format("/proc/{}/cmdline", pid).c_str(), 4096);
+  return text.ok() ? *text : "";
+}
+
+// Its processes are the shim's children then, as keepers are.
+TEST_F(SeveralCommands, WhatIsLeftOfACommandThatKilledItsKeeperCountsAsItsProcesses) {
+  Run("kill -KILL $PPID; exec sleep 4711");
+  Run("sleep 4712 & sleep 0.1");  // meanwhile; and its keeper is one
+  std::vector<std::string> found;
+  for (const pid_t child : ChildrenOf(::getpid())) {
+    for (const pid_t pid : session::ProcessesOfCommands(child)) found.push_back(CommandLine(pid));
+  }
+  EXPECT_THAT(found, UnorderedElementsAre(std::string("sleep\0004711\000", 11),
+                                          std::string("sleep\0004712\000", 11)));
 }
 
 TEST_F(SeveralCommands, AfterTheLastOneTheWorldIsGone) {
