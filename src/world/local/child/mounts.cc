@@ -195,6 +195,22 @@ int MountAt(int place, NewRoot& at, MountEntry& entry) {
   return error;
 }
 
+// What is there already stays, and nobody may take it for a place to write to.
+int LeaveOut(MountEntry& entry) {
+  entry.attributes |= MOUNT_ATTR_RDONLY;
+  return 0;
+}
+
+// By errno.
+int Refused(MountEntry& entry) {
+  return entry.if_refused == IfRefused::kSkip ? LeaveOut(entry) : errno;
+}
+
+// Was it to be taken from the host beforehand, and could not be?
+bool IsMissing(const MountEntry& entry) {
+  return (entry.kind == TreeKind::kHost || entry.kind == TreeKind::kStaged) && entry.tree < 0;
+}
+
 bool NothingThere(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 
 }  // namespace
@@ -207,18 +223,14 @@ int TakeHostTree(MountEntry& entry) {
   how.resolve = RESOLVE_NO_SYMLINKS;
   const Fd place(
       static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, entry.from.c_str(), &how, sizeof(how))));
-  if (!place) return errno;
-  entry.tree = CopyOf(place.get());
-  return AsErrno(entry.tree);
+  entry.tree = place ? CopyOf(place.get()) : -1;
+  return entry.tree < 0 ? Refused(entry) : 0;
 }
 
 int TakeStage(MountEntry& entry) {
   if (entry.kind != TreeKind::kStaged) return 0;
   entry.tree = NewOverlay(entry);
-  if (entry.tree >= 0 || entry.if_refused == IfRefused::kFail) return AsErrno(entry.tree);
-  // What the root shows there stays, and is read-only.
-  entry.attributes |= MOUNT_ATTR_RDONLY;
-  return 0;
+  return entry.tree < 0 ? Refused(entry) : 0;
 }
 
 int MountRoot() {
@@ -233,12 +245,13 @@ int MountRoot() {
 }
 
 int MountBelow(NewRoot& at, MountEntry& entry) {
-  if (entry.kind == TreeKind::kStaged && entry.tree < 0) return 0;  // refused
+  if (IsMissing(entry)) return 0;  // left out already
   const Fd place(OpenPoint(at.root, entry));
   int error = place ? RefuseSymlink(place.get()) : errno;
-  if (NothingThere(error) && entry.if_missing == IfMissing::kSkip) return 0;
+  if (NothingThere(error) && entry.if_missing == IfMissing::kSkip) return LeaveOut(entry);
   if (error == 0) error = MountAt(place.get(), at, entry);
-  return entry.if_refused == IfRefused::kSkip ? 0 : error;
+  if (error != 0 && entry.if_refused == IfRefused::kSkip) return LeaveOut(entry);
+  return error;
 }
 
 int Seal(MountEntry& entry) {
