@@ -14,12 +14,12 @@
 
 namespace sandglass::test {
 
-// From now on that system call fails with EPERM.
-inline void DenyCall(uint32_t number) {
+// From now on that system call fails with EPERM, or ends who makes it (SECCOMP_RET_KILL_PROCESS).
+inline void DenyCall(uint32_t number, uint32_t action = SECCOMP_RET_ERRNO | EPERM) {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, action),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};

@@ -114,7 +114,10 @@ Refused TryNamespaces() {
   tells.Reset();
   uint8_t failure[2] = {};
   const ssize_t got = ::read(told.get(), failure, sizeof(failure));
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  // A filter may rather end whoever makes such a call.
+  if (!WIFEXITED(status)) return {"mounts in namespaces, and ends who tries", EPERM};
   if (got != sizeof(failure) || failure[0] >= std::size(kTrials)) return {};
   return {kTrials[failure[0]].what, failure[1]};
 }
