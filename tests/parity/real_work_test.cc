@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/parity/parity_fixture.h"
 
@@ -16,6 +17,7 @@ struct Work {
   const char* name;
   const char* prepare;  // natively, once
   const char* script;
+  const char* needs = nullptr;  // a program that a machine may lack
 };
 std::ostream& operator<<(std::ostream& out, const Work& work) { return out << work.name; }
 
@@ -61,6 +63,19 @@ tar cf package.tar -C package greeting
 python3 -m venv --without-pip ve && tar xf package.tar -C ve/lib/python3.*/site-packages
 ve/bin/python -B -c 'import greeting; print(greeting.text())' && ls ve ve/bin && ve/bin/python -c 'import sys; print(sys.prefix)'
 )sh"},
+    {"NpmInstallOfATarball", R"sh(
+mkdir -p package app && echo 'module.exports = () => "hello";' >package/index.js
+echo '{"name": "greeting", "version": "1.0.0", "bin": {"greet": "index.js"}}' >package/package.json
+tar czf app/greeting.tgz --mtime=@0 --owner=0 --group=0 package && rm -r package
+echo '{"name": "app", "version": "1.0.0", "private": true}' >app/package.json
+)sh",
+     R"sh(
+cd app && npm install --offline --no-audit --no-fund --no-update-notifier --cache "$PWD/../../outside/npm" ./greeting.tgz 2>&1 | sed 's/ in [0-9].*//'
+node -e 'console.log(require("greeting")())' && cat package.json package-lock.json && ls -A node_modules node_modules/.bin
+npm uninstall --offline --no-audit --no-fund --no-update-notifier --cache "$PWD/../../outside/npm" greeting 2>&1 | sed 's/ in [0-9].*//'
+ls -A
+)sh",
+     "npm"},
     {"PythonTests", R"sh(
 mkdir -p app tests && touch app/__init__.py tests/__init__.py
 echo 'import json, os
@@ -110,6 +125,9 @@ class RealWork : public ParityFixture, public ::testing::WithParamInterface<Work
 };
 
 TEST_P(RealWork, EndsAsItDoesNativelyAndIsUndoneExactly) {
+  const char* needs = GetParam().needs;
+  if (needs != nullptr && ::access((std::string("/usr/bin/") + needs).c_str(), X_OK) != 0)
+    GTEST_SKIP() << needs << " is not installed";
   MustCall(::mkdir((workspace_.root() + "/outside").c_str(), 0755), "mkdir");
   const std::string project = workspace_.project();
   const CommandResult prepared = Natively(std::string(kSettings) + GetParam().prepare, project);

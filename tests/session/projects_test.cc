@@ -103,6 +103,24 @@ TEST_F(SandglassProjects, ThoseThatOverlapAreRefused) {
   EXPECT_FALSE(workspace_.Exists("made"));
 }
 
+// Its changes would be in one history, and look like a person's to the other.
+TEST_F(SandglassProjects, OneWithinOrAroundAnotherThatHasAHistoryIsRefused) {
+  EXPECT_EQ(Shell("touch made").exit_code, 0);
+  const Ended within =
+      Sandglass({"run", "-p", workspace_.Path("src"), "--", "touch", "made-within"});
+  EXPECT_EQ(within.exit_code, 125);
+  EXPECT_THAT(within.err, HasSubstr("sandglass discard --project " + workspace_.project()));
+  EXPECT_FALSE(workspace_.Exists("src/made-within"));
+
+  const std::string inner = other_ + "/inner";
+  MustCall(::mkdir(inner.c_str(), 0755), inner);
+  EXPECT_EQ(Sandglass({"run", "-p", inner, "--", "touch", "made"}).exit_code, 0);
+  const Ended around = Sandglass({"run", "-p", other_, "--", "touch", "made-around"});
+  EXPECT_EQ(around.exit_code, 125);
+  EXPECT_THAT(around.err, HasSubstr("sandglass discard --project " + inner));
+  EXPECT_FALSE(ExistsInOther("made-around"));
+}
+
 TEST_F(SandglassProjects, AStoreWithinReachOfTheCommandIsRefused) {
   const Ended ran = Sandglass(Both("true", {"--undo-dir", other_ + "/undo"}));
   EXPECT_EQ(ran.exit_code, 125);

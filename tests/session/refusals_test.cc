@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -83,6 +85,74 @@ TEST_F(SandglassRefuses, WhereItMayHaveTooFewFilesOpenAndSaysWhatToRaise) {
   });
   EXPECT_EQ(ended.exit_code, kNotRun);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("1024"), HasSubstr("500"), HasSubstr("ulimit -Hn")));
+  EXPECT_FALSE(workspace_.Exists("made"));
+}
+
+void EnterPrivateMounts() {
+  MustCall(::unshare(CLONE_NEWNS), "unshare");
+  MustCall(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "make mounts private");
+}
+
+void WriteNew(const std::string& path, const std::string& text) {
+  const Fd file(MustCall(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644), path));
+  Must(WriteFully(file.get(), AsBytes(text)));
+}
+
+// The setting is simulated, where the kernel has none: settings are files.
+TEST_F(SandglassRefuses, WhereAppArmorRestrictsNamespacesAndNamesTheSetting) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to mount";
+  const Ended ended = RunWhere([] {
+    const std::string folder = "/proc/sys/kernel";
+    const auto boot = Must(ReadFileAt(AT_FDCWD, (folder + "/random/boot_id").c_str(), 64));
+    EnterPrivateMounts();
+    MustCall(::mount("none", folder.c_str(), "tmpfs", 0, nullptr), "mount");
+    MustCall(::mkdir((folder + "/random").c_str(), 0755), "mkdir");
+    WriteNew(folder + "/random/boot_id", boot);
+    WriteNew(folder + "/apparmor_restrict_unprivileged_userns", "1\n");
+    DenyCall(SYS_move_mount);
+  });
+  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("Ubuntu"),
+                               HasSubstr("sysctl kernel.apparmor_restrict_unprivileged_userns=0")));
+  EXPECT_FALSE(workspace_.Exists("made"));
+}
+
+TEST_F(SandglassRefuses, NothingWhereTheMachineHasNoSharedMemory) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to mount";
+  const std::string devices = workspace_.root() + "/devices";
+  MustCall(::mkdir(devices.c_str(), 0755), devices);
+  const auto machine = [&] {
+    EnterPrivateMounts();
+    MustCall(::mount("none", devices.c_str(), "tmpfs", 0, "mode=755"), "mount");
+    for (const char* name : {"null", "zero", "full", "random", "urandom", "tty"}) {
+      WriteNew(devices + "/" + name, "");
+      MustCall(::mount((std::string("/dev/") + name).c_str(), (devices + "/" + name).c_str(),
+                       nullptr, MS_BIND, nullptr),
+               name);
+    }
+    MustCall(::mount(devices.c_str(), "/dev", nullptr, MS_MOVE, nullptr), "move");
+    if (::access("/dev/shm", F_OK) == 0) ::_exit(98);
+  };
+  for (const Words& options : {Words{}, Words{"--ephemeral"}}) {
+    const Ended ended = RunWhere(machine, options);
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_TRUE(workspace_.Exists("made"));
+    EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+  }
+}
+
+TEST_F(SandglassRefuses, AnUndoStoreThatCannotBeReached) {
+  const std::string file = workspace_.root() + "/file";
+  WriteNew(file, "no folder");
+  for (const Words& where : {Words{"--store", file + "/store"}, Words{"--undo-dir", file}}) {
+    const Ended ended = RunWhere([] {}, where);
+    EXPECT_EQ(ended.exit_code, kNotRun);
+    EXPECT_THAT(ended.err, HasSubstr(file));
+  }
+  const Ended homeless =
+      RunWhere([&] { ::setenv("SANDGLASS_HOME", (file + "/state").c_str(), 1); });
+  EXPECT_EQ(homeless.exit_code, kNotRun);
+  EXPECT_THAT(homeless.err, HasSubstr(file));
   EXPECT_FALSE(workspace_.Exists("made"));
 }
 
