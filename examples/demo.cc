@@ -221,9 +221,9 @@ class Demo {
 
 Result<bool> RunDemo() {
   Stage().Say(
-      "An example program that uses the undo library of Sandglass. There are no worlds yet, so it "
-      "makes\n"
-      "the changes itself and tells the library about each one, as the bridge of a world will.\n");
+      "First the undo library alone: this program makes the changes itself and tells the library "
+      "about\n"
+      "each one, as the bridge of a world does.\n");
   TRY_ASSIGN(SampleProject project, SampleProject::Make());
   TRY_ASSIGN(TreeState original, TreeState::Read(project.root()));
   TRY_ASSIGN(auto log, undo::UndoLog::Open({.project = project.root(), .store = project.store()}));

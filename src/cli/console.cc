@@ -63,6 +63,7 @@ Result<char> Console::Choose(std::string_view question, std::string_view letters
     if (!answer) return otherwise;
     if (answer->size() == 1 && letters.find(answer->front()) != letters.npos)
       return answer->front();
+    TRY(WriteFully(streams_.err, AsBytes("please answer with one of the letters in brackets\n")));
   }
 }
 

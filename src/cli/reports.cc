@@ -137,7 +137,7 @@ std::string RewindText(const undo::RewindReport& report, std::string_view all) {
   if (!report.conflicts.empty())
     out += "conflicts:\n" + ListText(report.conflicts, ConflictText, all);
   if (!report.kept.empty())
-    out += "folders that stay because they hold something that was not recorded:\n" +
+    out += "stays, because it is somebody else's or holds something that was not recorded:\n" +
            ListText(report.kept, PrintableName, all);
   if (!report.warnings.empty())
     out += "warnings:\n" + ListText(report.warnings, PrintableText, all);

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "cli/open_step.h"
 #include "cli/printable.h"
 #include "cli/progress_bar.h"
 #include "cli/reports.h"
@@ -33,22 +35,36 @@ std::string Heading(const undo::RewindReport& report, std::string_view verb) {
 }
 
 // The library says what is wrong; what a person can do about it are words of this program.
-std::string NextStep(const session::RewindRequest& request, const Error& error) {
+std::string CommandOf(const session::RewindRequest& request) {
+  const bool counts = request.kind != session::RewindKind::kRestore && request.count > 1;
+  return fmt::format("sandglass {}{}", session::NameOf(request.kind),
+                     counts ? fmt::format(" {}", request.count) : "");
+}
+
+// Git writes its index anew whenever it has looked at the files, and who asked it to look would not think of that.
+bool IsIndexOfGit(const undo::Conflict& conflict) {
+  return conflict.path == ".git/index" || conflict.path.ends_with("/.git/index");
+}
+
+std::string NextStep(const session::RewindRequest& request, const session::RewindAnswer& answer) {
+  const Error& error = *answer.error;
   if (request.force == undo::Force::kYes) return "";
   const bool incomplete = error.code() == Code::kUnprotected || error.code() == Code::kCorrupt;
   if (incomplete && request.kind == session::RewindKind::kUndo)
     return "\nundo --force takes back what was kept and leaves the rest as it is; restore "
            "brings back single paths";
   if (error.code() != Code::kConflict) return "";
+  const bool by_git = std::any_of(answer.conflicts.begin(), answer.conflicts.end(), IsIndexOfGit);
   return fmt::format(
-      "\nnothing was touched; `sandglass {} --force` goes on in spite of that, and keeps what it "
-      "replaces",
-      session::NameOf(request.kind));
+      "\nnothing was touched; `{} --force` goes on in spite of that, and keeps what it replaces{}",
+      CommandOf(request),
+      by_git ? "\n(git rewrites .git/index whenever it looks at the files, also for `git status`)"
+             : "");
 }
 
 Error WithNextStep(const session::RewindRequest& request, const session::RewindAnswer& answer) {
   const Error& error = *answer.error;
-  return Error(error.code(), error.message() + NextStep(request, error), error.sys_errno());
+  return Error(error.code(), error.message() + NextStep(request, answer), error.sys_errno());
 }
 
 std::string ReportText(const session::RewindRequest& request, const undo::RewindReport& report,
@@ -83,6 +99,35 @@ Status PrintAnswer(const session::RewindRequest& request, const session::RewindA
   if (!planned || report.conflicts.empty() || request.force == undo::Force::kYes) return Ok();
   console.KeepOutput();
   return Error(undo::RefusalCode(report.conflicts), "without --force it would be refused");
+}
+
+// Opening the log would take the interrupted step back, and a dry run changes nothing.
+Status PlanBeforeRecovery(const session::RewindRequest& request, const OpenStep& open,
+                          Console& console) {
+  const int64_t step = open.header.id.value;
+  if (request.kind != session::RewindKind::kUndo)
+    return Error(Code::kConflict,
+                 fmt::format("step {} was interrupted and has to be taken back first; `sandglass "
+                             "undo` does that and no more",
+                             step));
+  if (console.wants_json())
+    console.PrintJson(Json::Object({{"dry_run", true}, {"interrupted", ToJson(open)}}));
+  else
+    console.Print(
+        fmt::format("step {}: would be undone; it was interrupted, and what it changed is "
+                    "known when it is taken back\n",
+                    step));
+  return Ok();
+}
+
+// The interrupted step is the newest one to whoever wants it undone.
+Status PrintRecovered(const session::RewindRequest& request, const undo::RecoveryReport& recovery,
+                      Console& console) {
+  if (console.wants_json())
+    return PrintAnswer(request, {.report = recovery.rewind}, recovery, console);
+  console.Print(fmt::format("step {}: undone; the steps before it are as they were\n",
+                            StepsText(recovery.rewind.steps)));
+  return Ok();
 }
 
 // Whoever has the store locked may be a session that can do it for us.
@@ -125,15 +170,25 @@ Status RunRewind(const Arguments& arguments, session::RewindRequest request, Con
   ProgressBar bar(console.err_is_for_people() ? console.streams().err : -1);
   const session::TellProgress tell = bar.teller();
   if (tell) request.progress = session::ProgressWanted::kYes;
+  if (request.deed == session::Deed::kPlanned) {
+    const auto open = FindOpenStep(paths.store);
+    if (open && !open->owner) return PlanBeforeRecovery(request, *open, console);
+  }
   const auto log = OpenLog(paths, console, tell);
   if (!log.ok()) {
     TRY_ASSIGN(const session::RewindAnswer answer, AskOwner(paths, request, log.error(), tell));
     bar.Clear();
     return PrintAnswer(request, answer, {}, console);
   }
+  const undo::RecoveryReport recovery = (*log)->recovery();
+  if (request.kind == session::RewindKind::kUndo && !recovery.rewind.steps.empty() &&
+      --request.count == 0) {
+    bar.Clear();
+    return PrintRecovered(request, recovery, console);
+  }
   const session::RewindAnswer answer = Perform(**log, request);
   bar.Clear();
-  return PrintAnswer(request, answer, (*log)->recovery(), console);
+  return PrintAnswer(request, answer, recovery, console);
 }
 
 std::string AnswerText(const session::RewindRequest& request, const session::RewindAnswer& answer) {

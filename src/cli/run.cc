@@ -96,7 +96,7 @@ void TellEnding(const Arguments& arguments, const session::CommandReport& report
   if (!outcome.error.empty()) console.Note(outcome.error, report.step);
   if (outcome.ending == control::Ending::kTimedOut)
     console.Note(
-        fmt::format("the command was ended after {}", arguments.Value(kTimeoutOption.name)),
+        fmt::format("the command was ended by --timeout {}", arguments.Value(kTimeoutOption.name)),
         report.step);
 }
 

@@ -22,7 +22,7 @@ constinit const Command kUndoCommand{
         "contents, names, links, "
         "modes, owners, modification times, extended attributes. Steps without changes in between "
         "go along and "
-        "do not count.\n\n"
+        "do not count. A step that was interrupted by a crash counts as the newest.\n\n"
         "If someone changed a path since, nothing is touched and the exit code is 3; the message "
         "names the paths. "
         "What no step recorded is never deleted. What is undone can be redone until the next step "

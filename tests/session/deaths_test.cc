@@ -168,7 +168,7 @@ TEST_F(SandglassDeaths, NobodyEndsTheWorldOfASessionThatLives) {
   EXPECT_EQ(Finish(run).out, "lives\n");
 }
 
-// The interrupted step is none of those that undo was asked for.
+// To whoever asks for an undo then, the interrupted step is the newest.
 TEST_F(SandglassDeaths, OfAllAndTheNextProgramIsUndo) {
   const TreeSnapshot at_first = workspace_.Snapshot();
   EXPECT_EQ(Run({"touch", "first"}).exit_code, 0);
@@ -177,11 +177,34 @@ TEST_F(SandglassDeaths, OfAllAndTheNextProgramIsUndo) {
   const Ended undone = Sandglass({"undo"});
   EXPECT_EQ(undone.exit_code, 0);
   EXPECT_THAT(undone.err, HasSubstr("the interrupted step 2 has been taken back"));
-  EXPECT_THAT(undone.out, HasSubstr("step 1: undone"));
-  EXPECT_TRUE(TreesEqual(at_first, workspace_.Snapshot()));
-  EXPECT_EQ(Sandglass({"redo"}).exit_code, 0);
+  EXPECT_THAT(undone.out, HasSubstr("step 2: undone; the steps before it are as they were"));
   EXPECT_TRUE(TreesEqual(before_, workspace_.Snapshot()));
-  EXPECT_EQ(Sandglass({"redo"}).exit_code, 0);
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(at_first, workspace_.Snapshot()));
+  EXPECT_EQ(Sandglass({"redo", "2"}).exit_code, 0);
+  EXPECT_TRUE(TreesEqual(dead_, workspace_.Snapshot()));
+}
+
+TEST_F(SandglassDeaths, OfAllAndTheNextProgramIsUndoOfTwo) {
+  const TreeSnapshot at_first = workspace_.Snapshot();
+  EXPECT_EQ(Run({"touch", "first"}).exit_code, 0);
+  KillInTheMiddle(Victim::kAll);
+  EXPECT_THAT(Sandglass({"undo", "2"}).out, HasSubstr("step 1: undone"));
+  EXPECT_TRUE(TreesEqual(at_first, workspace_.Snapshot()));
+}
+
+// Planning takes nothing back, not even what an opened log would.
+TEST_F(SandglassDeaths, OfAllAndTheNextProgramIsADryRun) {
+  EXPECT_EQ(Run({"touch", "first"}).exit_code, 0);
+  KillInTheMiddle(Victim::kAll);
+  const Ended plan = Sandglass({"undo", "--dry-run"});
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("step 2: would be undone; it was interrupted"));
+  const Ended json = Sandglass({"undo", "--dry-run", "--json"});
+  EXPECT_THAT(json.out, HasSubstr(R"("interrupted":{)"));
+  const Ended redo = Sandglass({"redo", "--dry-run"});
+  EXPECT_EQ(redo.exit_code, 3);
+  EXPECT_THAT(redo.err, HasSubstr("step 2 was interrupted"));
   EXPECT_TRUE(TreesEqual(dead_, workspace_.Snapshot()));
 }
 
