@@ -111,7 +111,7 @@ class DeathOfTheSessionWhileTheShimCannotAct : public SandglassDeaths {
 };
 
 TEST_F(DeathOfTheSessionWhileTheShimCannotAct, AndTheNextProgramIsUndo) {
-  const Ended next = Sandglass({"undo", "--dry-run"});
+  const Ended next = Sandglass({"undo"});
   EXPECT_THAT(next.err, HasSubstr("the interrupted step 1 has been taken back"));
   EXPECT_TRUE(TreesEqual(before_, workspace_.Snapshot()));
   ExpectTheWorldHasEnded();

@@ -321,13 +321,6 @@ TEST_F(UndoRestore, ASocketIsRecordedAsASocket) {
   EXPECT_THAT(Must(reader.Show(Steps().back().id)), HasSubstr("\"socket\""));
 }
 
-// A sanitizer keeps what was freed for a while, and its own notes.
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kMemoryIsOurs = false;
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
-
 // The most memory that this process held meanwhile, beyond what it held before.
 uint64_t PeakSince(const std::function<void()>& body) {
   const auto read = [](std::string_view what) -> uint64_t {
