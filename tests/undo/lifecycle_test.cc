@@ -546,7 +546,7 @@ TEST_F(UndoLifecycle, AnIdleLogWakesNoThread) {
   std::this_thread::sleep_for(100ms);
   const int64_t before = SwitchesOfOtherThreads();
   std::this_thread::sleep_for(300ms);
-  EXPECT_LE(SwitchesOfOtherThreads() - before, 1) << "30 beats would have been";
+  EXPECT_LE(SwitchesOfOtherThreads() - before, kPlainBuild ? 1 : 10) << "30 beats would have been";
 }
 
 TEST_F(UndoLifecycle, AnOpenStepIsBeatenForAlsoWhenNothingIsRecorded) {

@@ -113,7 +113,10 @@ class UndoPower : public UndoTest {
     StartWith(test::SmallTree);
     before_ = Snapshot();
   }
-  void TearDown() override { TheWatch() = {}; }
+  void TearDown() override {
+    CloseLog();  // or its housekeeper might be watched on
+    TheWatch() = {};
+  }
 
   void Change() {
     EXPECT_OK(ops().Overwrite("small.txt", "changed"));

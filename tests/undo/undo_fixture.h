@@ -153,11 +153,11 @@ uint64_t FileSize(const std::string& path);
 // Bytes that no compressor shrinks and no accident repeats; the same for the same seed.
 std::string Noise(size_t size, uint64_t seed = 1);
 
-// A sanitizer keeps what was freed for a while, and its own notes.
+// A sanitizer keeps what was freed for a while, and has notes and threads of its own.
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kMemoryIsOurs = false;
+inline constexpr bool kPlainBuild = false;
 #else
-inline constexpr bool kMemoryIsOurs = true;
+inline constexpr bool kPlainBuild = true;
 #endif
 
 // "ext4", "tmpfs", ...: the file system under test, for the reason of a skip.
