@@ -64,6 +64,15 @@ void CheckParts(std::string_view path) {
   CHECK(path.empty() || !IsBeneath(std::string(path) + "x", path));
 }
 
+// The same of absolute paths.
+void CheckBelow(std::string_view path) {
+  const std::string folder = "/" + std::string(path);
+  CHECK(PathBelow(folder, "/") == path && PathBelow(folder, folder) == "");
+  CHECK(PathBelow(folder + "/x", folder) == "x");
+  CHECK(path.empty() || !PathBelow(folder + "x", folder));
+  CHECK(!PathBelow(folder, folder + "/x"));
+}
+
 void CheckParse(std::string_view raw) {
   const auto parsed = NormalizeRelPath(raw);
   CHECK(IsNormalRelPath(raw) == (parsed.ok() && *parsed == raw));
@@ -73,6 +82,7 @@ void CheckParse(std::string_view raw) {
   const auto again = NormalizeRelPath(*parsed);
   CHECK(again.ok() && *again == *parsed);
   CheckParts(*parsed);
+  CheckBelow(*parsed);
 }
 
 }  // namespace
