@@ -411,7 +411,7 @@ def parse_options():
     parser.add_argument("--per-fs", action="store_true", help="once per file system, also what has no label fs")
     parser.add_argument("--label", help="only binaries with this label (the way to run model)")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=120, help="seconds per test")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds per test")
     parser.add_argument("--scale", choices=("sample", "full"), default="sample")
     parser.add_argument("--extra", action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("--with-extra", action="store_true", help="count extra.jsonl of other programs too")
