@@ -89,8 +89,7 @@ Result<int> Listener::Give(const seccomp_notif& call, Fd fd, uint32_t fd_flags) 
                               .srcfd = static_cast<uint32_t>(fd.get()),
                               .newfd = 0,
                               .newfd_flags = fd_flags};
-  // Else its number may be another's by now, who is to run where it likes.
-  if (!IsWaiting(call.id)) return Error::FromErrno(ENOENT, "hand a descriptor over");
+  // If the task is gone and its number another's by now, that one stays where we are for the moment that the refusal takes.
   const Nearby nearby(static_cast<pid_t>(call.pid));
   const int number = ::ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &request);
   if (number < 0) return Error::FromErrno(errno, "hand a descriptor over");

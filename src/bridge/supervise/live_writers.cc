@@ -20,12 +20,10 @@ bool MayHaveWriter(int object) {
   return false;
 }
 
-Fd OpenPathOf(int fd) {
-  return Fd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_PATH | O_CLOEXEC));
-}
-
 // What else needs descriptors: folders and tasks that are remembered, calls under way.
 constexpr size_t kForOthers = 4096;
+// As many as calls are usually under way at once; having them at hand is cheaper than making one for each.
+constexpr size_t kReserve = 64;
 
 }  // namespace
 
@@ -43,28 +41,36 @@ size_t LiveWriters::PruneAfter(size_t survivors) const {
   return std::min(most_, std::max(kFirst, 2 * survivors));
 }
 
-Result<LiveWriters::Room> LiveWriters::MakeRoom() {
-  {
-    MutexLock lock(mutex_);
-    if (writers_.size() >= prune_at_) Prune();
-    if (writers_.size() >= most_) return Error::FromErrno(ENFILE, "too many files are written to");
+Status LiveWriters::MakeRoom() {
+  MutexLock lock(mutex_);
+  if (writers_.size() >= prune_at_) Prune();
+  if (writers_.size() >= most_) return Error::FromErrno(ENFILE, "too many files are written to");
+  while (reserve_.size() < kReserve) {
+    Fd spare(::fcntl(any_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!spare.valid() && reserve_.empty())
+      return Error::FromErrno(errno, "keep a descriptor for a writer");
+    if (!spare.valid()) break;
+    reserve_.push_back(std::move(spare));
   }
-  Room room(::fcntl(any_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!room.valid()) return Error::FromErrno(errno, "keep a descriptor for a writer");
-  return room;
+  return Ok();
 }
 
-bool LiveWriters::Add(const Project& project, int fd, Room room) {
+Fd LiveWriters::OpenPathOf(int fd) {
+  const std::string path = fmt::format("/proc/self/fd/{}", fd);
+  while (true) {
+    Fd object(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    if (object.valid() || reserve_.empty()) return object;
+    reserve_.pop_back();
+  }
+}
+
+bool LiveWriters::Add(const Project& project, int fd) {
   struct stat st;
   if (::fstat(fd, &st) != 0) return false;
   MutexLock lock(mutex_);
   const auto key = std::pair<uint64_t, uint64_t>(st.st_dev, st.st_ino);
   if (writers_.contains(key)) return true;
   Fd object = OpenPathOf(fd);
-  if (!object.valid()) {
-    room.Reset();
-    object = OpenPathOf(fd);
-  }
   if (!object.valid()) return false;
   writers_.emplace(key, Writer{&project, std::move(object)});
   return true;

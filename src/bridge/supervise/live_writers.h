@@ -22,14 +22,12 @@ struct Project;
 class LiveWriters {
  public:
   LiveWriters();
-  // A descriptor that is kept free to remember a writer by.
-  using Room = Fd;
-  // To be had before a file is opened for writing, because afterwards it is too late to refuse. ENFILE: so many are open that none
+  // To be asked before a file is opened for writing, because afterwards it is too late to refuse. ENFILE: so many are open that none
   // can be added. EMFILE: all descriptors are in use otherwise.
-  Result<Room> MakeRoom() EXCLUDES(mutex_);
-  // `fd` is about to be handed out and allows writing. False: somebody else was faster to take the last descriptor; then it must not
+  Status MakeRoom() EXCLUDES(mutex_);
+  // `fd` is about to be handed out and allows writing. False: others were faster to take the last descriptors; then it must not
   // be handed out, for a writer that nobody knows of would be taken for a person.
-  [[nodiscard]] bool Add(const Project& project, int fd, Room room) EXCLUDES(mutex_);
+  [[nodiscard]] bool Add(const Project& project, int fd) EXCLUDES(mutex_);
   // Of an object that was added and may still be written to; null: of none such.
   const Project* ProjectOf(uint64_t device, uint64_t inode) const EXCLUDES(mutex_);
   // Objects of the project that may still be written to; the descriptors live until the next call of any method.
@@ -46,12 +44,15 @@ class LiveWriters {
   static size_t MostRemembered();
   size_t PruneAfter(size_t survivors) const;
   void Prune() REQUIRES(mutex_);
+  // Gives up spare descriptors if there are no others.
+  Fd OpenPathOf(int fd) REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::map<std::pair<uint64_t, uint64_t>, Writer> writers_
       GUARDED_BY(mutex_);  // by device and inode
   const size_t most_ = MostRemembered();
   const Fd any_;  // to make copies of
+  std::vector<Fd> reserve_ GUARDED_BY(mutex_);  // kept free to remember writers by
   size_t prune_at_ GUARDED_BY(mutex_) = PruneAfter(0);
 };
 

@@ -28,13 +28,13 @@ struct OpenRequest {
 };
 
 // Before anything is changed; none is needed where nobody will write.
-Result<LiveWriters::Room> MakeRoom(Call& call, int flags) {
-  return Writes(flags) ? call.shared.writers.MakeRoom() : LiveWriters::Room();
+Status MakeRoom(Call& call, int flags) {
+  return Writes(flags) ? call.shared.writers.MakeRoom() : Ok();
 }
 
 // Before the operation is committed: whoever closes the step after that must know of the writer. One that cannot be known of is none.
-void NoteWriter(Call& call, const Project& project, Fd& file, int flags, LiveWriters::Room room) {
-  if (Writes(flags) && !call.shared.writers.Add(project, file.get(), std::move(room))) file.Reset();
+void NoteWriter(Call& call, const Project& project, Fd& file, int flags) {
+  if (Writes(flags) && !call.shared.writers.Add(project, file.get())) file.Reset();
 }
 
 Answer HandOver(Fd file, int flags) {
@@ -87,7 +87,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
   const int access = ((flags & O_ACCMODE) == O_WRONLY ? 0 : R_OK) | W_OK;
   if (const int forbidden = AccessForbidden(call, object.fd.get(), access))
     return Answer::Fail(forbidden);
-  ANSWER_ASSIGN(LiveWriters::Room room, MakeRoom(call, flags));
+  if (const Status room = MakeRoom(call, flags); !room.ok()) return Fail(room.error());
   Fd file;
   const auto truncate = (flags & O_TRUNC) != 0 ? Truncate::kYes : Truncate::kNo;
   Result<Ticket> ticket = object.project->interceptor->BeginOpenForWrite(
@@ -105,7 +105,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
     file = Fd(::open(MagicPath(held).c_str(), (flags & ~done) | O_CLOEXEC | O_NOCTTY));
     failure = file.valid() ? 0 : errno;
   }
-  if (file.valid()) NoteWriter(call, *object.project, file, flags, std::move(room));
+  if (file.valid()) NoteWriter(call, *object.project, file, flags);
   (void)ticket->Commit(failure == 0 ? Outcome::Done() : Outcome::Failed(failure));
   if (failure != 0) return Answer::Fail(failure);
   if (!Writes(flags)) return HandOverForReading(call, *object.project, object.path, file, flags);
@@ -114,7 +114,7 @@ Answer OpenExisting(Call& call, const Object& object, int flags) {
 
 // EEXIST with O_EXCL missing: somebody was faster.
 Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
-  ANSWER_ASSIGN(LiveWriters::Room room, MakeRoom(call, request.flags));
+  if (const Status room = MakeRoom(call, request.flags); !room.ok()) return Fail(room.error());
   Fd file;
   const int flags = (request.flags & ~O_TRUNC) | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY;
   const std::string name = at.raw_name();
@@ -123,7 +123,7 @@ Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
       [&](const Ticket&) {
         file = Fd(::openat(at.dir->fd.get(), name.c_str(), flags, request.mode & 07777));
         if (!file.valid()) return -1;
-        NoteWriter(call, *at.dir->project, file, request.flags, std::move(room));
+        NoteWriter(call, *at.dir->project, file, request.flags);
         return 0;
       },
       ActAs::For::kCreate);
@@ -137,7 +137,7 @@ Answer OpenNew(Call& call, const Location& at, OpenRequest request) {
 Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
   if (dir.project == nullptr) return Answer::Continue();
   if (!S_ISDIR(dir.mode)) return Answer::Fail(ENOTDIR);
-  ANSWER_ASSIGN(LiveWriters::Room room, MakeRoom(call, request.flags));
+  if (const Status room = MakeRoom(call, request.flags); !room.ok()) return Fail(room.error());
   if (!call.listener.IsWaiting(call.id)) return Answer::Gone();
   Fd file;
   {
@@ -145,7 +145,7 @@ Answer OpenUnnamed(Call& call, const Object& dir, OpenRequest request) {
     file = Fd(::openat(dir.fd.get(), ".", request.flags | O_CLOEXEC, request.mode & 07777));
     if (!file.valid()) return Answer::Fail(errno);
   }
-  NoteWriter(call, *dir.project, file, request.flags, std::move(room));
+  NoteWriter(call, *dir.project, file, request.flags);
   return HandOver(std::move(file), request.flags);
 }
 
