@@ -85,7 +85,8 @@ constinit const Command kDiffCommand{
         "understands the "
         "output. A path whose content cannot be told any more, because what was kept of it is "
         "damaged or missing, or because "
-        "someone else changed it after the step, is named in a message; the exit code is 1 then, and 3 "
+        "someone else changed it after the step, is named in a message; the exit code is 1 then, "
+        "and 3 "
         "if nothing but such changes is to blame.\n\n"
         "Works while another process uses the store.",
     .options = kOptions,

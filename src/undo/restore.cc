@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "base/beneath.h"
 #include "base/io.h"
@@ -255,6 +256,17 @@ class Restorer {
   std::map<std::string, Lifted> folders_;
 };
 
+// What is restored in a folder may move its times, though no step changed the folder itself.
+void AddFoldersBetween(std::string_view top, std::vector<std::string>& paths) {
+  std::set<std::string, std::less<>> folders;
+  for (const std::string& path : paths) {
+    for (std::string_view up = ParentOf(path); up.size() > top.size(); up = ParentOf(up)) {
+      if (!folders.emplace(up).second) break;
+    }
+  }
+  paths.insert(paths.end(), folders.begin(), folders.end());
+}
+
 // `lost` is told which paths cannot become what they were.
 Result<Wanted> Collect(const Place& place, const PastReader& past,
                        std::span<const std::string> paths, std::vector<Conflict>& lost) {
@@ -270,6 +282,7 @@ Result<Wanted> Collect(const Place& place, const PastReader& past,
                    fmt::format("{} does not exist, and did not exist before that step", path));
     }
     if (all.empty()) continue;  // as it was
+    AddFoldersBetween(path, all);
     all.push_back(path);
     for (const std::string& each : all) {
       if (wanted.contains(each)) continue;
@@ -385,7 +398,9 @@ Result<std::vector<Conflict>> FindIntrusions(const Place& place, const ObjectsTa
       continue;
     }
     TRY_ASSIGN(const bool as_left, LooksAsLeft(place, objects, path, *found));
-    if (!as_left) conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
+    // Whoever changed it before the step did so to what it is to be.
+    if (as_left || IsSoAlready(place, past, path, state)) continue;
+    conflicts.push_back({ConflictKind::kEdited, path, "has been changed since"});
   }
   TRY(looker.failure());
   return conflicts;

@@ -239,8 +239,9 @@ Status ModelRun::Restore(const Command& command) {
   TRY_ASSIGN(Inodes inodes, LookAtInodes());
   const std::vector<std::string> paths = {*path};
   Result<RewindReport> report = log_->Restore(step.id, paths);
-  if (!report.ok() && report.error().code() == Code::kConflict && HasEditFrom(0)) {
-    // An older edit of a file that only moved along since: nobody can tell that it is older.
+  const bool edited = HasEditFrom(0) || folder_edited_;
+  if (!report.ok() && report.error().code() == Code::kConflict && edited) {
+    // An older edit of something that only moved along since: nobody can tell that it is older.
     trace_.Add(fmt::format("with force: {}", report.error().ToString()));
     TRY(ExpectUntouched("after a restore that was refused"));
     report = log_->Restore(step.id, paths, Force::kYes);
@@ -301,6 +302,7 @@ Status ModelRun::EditNamedFolder(const Command& command) {
   const size_t vouched = floor_;
   floor_ = stack_.size();
   redo_spoiled_ = true;
+  folder_edited_ = true;
   Done(command);
   Result<RewindReport> report = log_->Rollback(1);
   if (!report.ok() &&

@@ -128,6 +128,7 @@ class ModelRun {
   size_t floor_ =
       0;  // steps below this index have snapshots that no longer say what a rollback leads to
   bool redo_spoiled_ = false;
+  bool folder_edited_ = false;  // from outside, at any time before
   bool step_open_ = false;
   uint64_t operations_in_step_ = 0;
   uint64_t operations_ = 0;

@@ -80,6 +80,18 @@ TEST_F(UndoRestore, AFolderComesBackWithAllBelow) {
   EXPECT_FALSE(workspace().Exists("small.txt"));
 }
 
+// Nothing of the folder between them was changed, but a symlink is restored by making it anew, which moves the folder's times.
+TEST_F(UndoRestore, AFolderBetweenKeepsItsTimes) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives a symlink away";
+  MustCall(::mkdir(workspace().Path("top").c_str(), 0755), "mkdir");
+  MustCall(::mkdir(workspace().Path("top/between").c_str(), 0755), "mkdir");
+  MustCall(::symlink("nowhere", workspace().Path("top/between/link").c_str()), "symlink");
+  const TreeSnapshot before = Snapshot();
+  const StepId step = InStep([&] { EXPECT_OK(ops().Chown("top/between/link", 1, 1)); });
+  EXPECT_OK(Restore(step, {"top"}));
+  ExpectTree(before);
+}
+
 TEST_F(UndoRestore, AFileComesBackEvenWhenItsFolderIsGone) {
   const StepId step = InStep([&] { EXPECT_OK(ops().RemoveTree("src")); });
   EXPECT_OK(Restore(step, {"src/components/app.rs"}));

@@ -51,7 +51,7 @@ class LiveWriters {
   std::map<std::pair<uint64_t, uint64_t>, Writer> writers_
       GUARDED_BY(mutex_);  // by device and inode
   const size_t most_ = MostRemembered();
-  const Fd any_;  // to make copies of
+  const Fd any_;                                // to make copies of
   std::vector<Fd> reserve_ GUARDED_BY(mutex_);  // kept free to remember writers by
   size_t prune_at_ GUARDED_BY(mutex_) = PruneAfter(0);
 };
