@@ -348,6 +348,12 @@ class Differ {
     return missing_.empty();
   }
 
+  // A file was written to while it was read: that passes, though the history is the same.
+  bool MetAWriter() const {
+    return std::any_of(missing_.begin(), missing_.end(),
+                       [](const Conflict& missing) { return missing.kind == ConflictKind::kBusy; });
+  }
+
   StepDiff Take() {
     StepDiff diff{.text = {}, .missing = std::move(missing_)};
     for (const auto& text : texts_) diff.text += text.value_or("");
@@ -371,8 +377,8 @@ Result<StepDiff> ReadDiff(const Place& place, StepId step) {
   Differ differ(view.Changes());
   for (;;) {
     TRY_ASSIGN(const Sides sides, Sides::Read(place, step, view));
-    if (differ.TryWith(sides) || sides.AreUpToDate() || std::chrono::steady_clock::now() > until)
-      return differ.Take();
+    const bool told = differ.TryWith(sides) || (!differ.MetAWriter() && sides.AreUpToDate());
+    if (told || std::chrono::steady_clock::now() > until) return differ.Take();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

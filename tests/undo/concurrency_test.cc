@@ -471,5 +471,29 @@ TEST_F(UndoReaders, AHistoryThatChangesIsReadWithoutErrors) {
   });
 }
 
+TEST_F(UndoReaders, AFileThatIsWrittenToMeanwhileIsReadAgain) {
+  StartWith([&](const std::string&) { workspace().WriteFile("notes", std::string(300'000, 'n')); });
+  const auto note = [&](uint64_t offset) {
+    EXPECT_OK(ops().WriteAt("notes", offset, "xx", WriteVisibility::kAnnounced));
+  };
+  InStep([&] { note(0); });
+  const StepId first = Steps().front().id;
+  const StoreReader store = Must(StoreReader::Open(paths()));
+  const auto write = [&] {
+    InStep([&] {
+      for (uint64_t i = 1; i < 300; ++i) {
+        note(100 * i);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+  };
+  Beside(write, [&]() -> std::string {
+    const auto diff = store.Diff(first);
+    return !diff.ok()              ? diff.error().ToString()
+           : diff->missing.empty() ? ""
+                                   : ConflictText(diff->missing.front());
+  });
+}
+
 }  // namespace
 }  // namespace sandglass::undo
