@@ -3,6 +3,7 @@
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
+SWEEP_EVERY ?= 4
 SWEEP_FS ?= --fs tmpfs --fs ext4 --fs btrfs --fs xfs
 PYTHON := python3
 
@@ -62,9 +63,9 @@ fuzz: bootstrap ## each fuzz target for FUZZ_SECONDS (60), then coverage of each
 	@$(PYTHON) tools/fuzz.py coverage
 
 .PHONY: crash-sweep
-crash-sweep: bootstrap ## kill the program around every system call; a broken build must be caught
+crash-sweep: bootstrap ## kill the program around system calls (SWEEP_EVERY=1: all of them); a broken build must be caught
 	$(call build,dev)
-	@tools/crash_sweep --full $(SWEEP_FS)
+	@tools/crash_sweep --full --every $(SWEEP_EVERY) $(SWEEP_FS)
 	@cmake --preset dev -B build/mutant -DSANDGLASS_MUTANT=journal_after_operation --log-level=ERROR >/dev/null
 	@cmake --build build/mutant --parallel $(JOBS) --target crash_sweep
 	@tools/crash_sweep --broken

@@ -97,7 +97,7 @@ class Stages:
     def crash_full(self):
         """Every kill point, and the proof that a journal written too late would be noticed."""
         self.title("crash sweep")
-        self.record("crash-sweep", "full", self.command("make", "crash-sweep", f"JOBS={self.jobs}"))
+        self.record("crash-sweep", "full", self.command("make", "crash-sweep", f"JOBS={self.jobs}", "SWEEP_EVERY=1"))
 
     def model_full(self):
         folder = results.FOLDER / "model"
