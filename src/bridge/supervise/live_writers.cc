@@ -1,7 +1,6 @@
 #include "bridge/supervise/live_writers.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -11,23 +10,12 @@
 namespace sandglass::bridge {
 namespace {
 
-// A read lease is refused while the file is open for writing, also by a mapping alone. What cannot be asked counts as open.
-bool MayHaveWriter(int object) {
-  const Fd file(
-      ::open(fmt::format("/proc/self/fd/{}", object).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file.valid() || ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) return true;
-  ::fcntl(file.get(), F_SETLEASE, F_UNLCK);
-  return false;
-}
-
 // What else needs descriptors: folders and tasks that are remembered, calls under way.
 constexpr size_t kForOthers = 4096;
 // As many as calls are usually under way at once; having them at hand is cheaper than making one for each.
 constexpr size_t kReserve = 64;
 
 }  // namespace
-
-LiveWriters::LiveWriters() : any_(::open("/", O_PATH | O_CLOEXEC)) {}
 
 size_t LiveWriters::MostRemembered() {
   rlimit limit{};
@@ -46,7 +34,7 @@ Status LiveWriters::MakeRoom() {
   if (writers_.size() >= prune_at_) Prune();
   if (writers_.size() >= most_) return Error::FromErrno(ENFILE, "too many files are written to");
   while (reserve_.size() < kReserve) {
-    Fd spare(::fcntl(any_.get(), F_DUPFD_CLOEXEC, 0));
+    Fd spare(::fcntl(own_fds_.folder(), F_DUPFD_CLOEXEC, 0));
     if (!spare.valid() && reserve_.empty())
       return Error::FromErrno(errno, "keep a descriptor for a writer");
     if (!spare.valid()) break;
@@ -56,9 +44,8 @@ Status LiveWriters::MakeRoom() {
 }
 
 Fd LiveWriters::OpenPathOf(int fd) {
-  const std::string path = fmt::format("/proc/self/fd/{}", fd);
   while (true) {
-    Fd object(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    Fd object = own_fds_.Open(fd, O_PATH);
     if (object.valid() || reserve_.empty()) return object;
     reserve_.pop_back();
   }
@@ -76,9 +63,16 @@ bool LiveWriters::Add(const Project& project, int fd) {
   return true;
 }
 
+// A read lease is refused while the file is open for writing, also by a mapping alone. What cannot be asked counts as open.
+bool LiveWriters::MayHaveWriter(const Fd& object) const {
+  const Fd file = own_fds_.Open(object.get(), O_RDONLY | O_NONBLOCK);
+  if (!file.valid() || ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) return true;
+  ::fcntl(file.get(), F_SETLEASE, F_UNLCK);
+  return false;
+}
+
 void LiveWriters::Prune() {
-  std::erase_if(writers_,
-                [](const auto& entry) { return !MayHaveWriter(entry.second.object.get()); });
+  std::erase_if(writers_, [&](const auto& entry) { return !MayHaveWriter(entry.second.object); });
   prune_at_ = PruneAfter(writers_.size());
 }
 

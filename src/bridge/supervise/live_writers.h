@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/thread_annotations.h"
+#include "bridge/supervise/own_fds.h"
 #include "undo/interceptor.h"
 
 namespace sandglass::bridge {
@@ -21,7 +22,6 @@ struct Project;
 
 class LiveWriters {
  public:
-  LiveWriters();
   // To be asked before a file is opened for writing, because afterwards it is too late to refuse. ENFILE: so many are open that none
   // can be added. EMFILE: all descriptors are in use otherwise.
   Status MakeRoom() EXCLUDES(mutex_);
@@ -43,6 +43,7 @@ class LiveWriters {
   };
   static size_t MostRemembered();
   size_t PruneAfter(size_t survivors) const;
+  bool MayHaveWriter(const Fd& object) const;
   void Prune() REQUIRES(mutex_);
   // Gives up spare descriptors if there are no others.
   Fd OpenPathOf(int fd) REQUIRES(mutex_);
@@ -51,7 +52,7 @@ class LiveWriters {
   std::map<std::pair<uint64_t, uint64_t>, Writer> writers_
       GUARDED_BY(mutex_);  // by device and inode
   const size_t most_ = MostRemembered();
-  const Fd any_;                                // to make copies of
+  const OwnFds own_fds_;
   std::vector<Fd> reserve_ GUARDED_BY(mutex_);  // kept free to remember writers by
   size_t prune_at_ GUARDED_BY(mutex_) = PruneAfter(0);
 };

@@ -233,7 +233,7 @@ DirPtr Resolver::Remembered(const DirKey& key, Needed needed) {
   }
   if (needed == Needed::kDescriptor) return known;
   // The descriptor pins the inode, but the folder may have moved.
-  const auto path = ReadLinkAt(AT_FDCWD, MagicPath(known->fd.get()).c_str());
+  const auto path = own_fds_.PathOf(known->fd.get());
   const auto rel = path ? PathBelow(*path, known->project->path) : std::nullopt;
   return rel && *rel == known->path ? known : nullptr;
 }

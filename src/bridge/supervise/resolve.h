@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "base/thread_annotations.h"
 #include "bridge/supervise/live_writers.h"
+#include "bridge/supervise/own_fds.h"
 #include "bridge/supervise/task.h"
 #include "undo/interceptor.h"
 
@@ -161,6 +162,7 @@ class Resolver {
 
   const std::vector<std::unique_ptr<Project>>& projects_;
   const LiveWriters& writers_;
+  const OwnFds own_fds_;
   std::atomic<bool> roots_differ_{false};
   Mutex mutex_;
   std::map<DirKey, DirPtr> cache_ GUARDED_BY(mutex_);
