@@ -78,6 +78,29 @@ TEST_F(SupervisedWorld, AHeldOperationKeepsNobodyElseWaiting) {
   EXPECT_FALSE(space_.Exists("d/f5"));
 }
 
+// Its calls before had made it the only one that calls, so far.
+TEST_F(SupervisedWorld, AHeldOperationOfTheOnlyCallerKeepsNobodyElseWaiting) {
+  std::atomic<uint64_t> question{0};
+  undo::WaitingSafeguard safeguard(
+      30s, [&](const undo::SafeguardQuestion& asked) { question = asked.id; });
+  undo::UndoOptions options;
+  options.safeguards.delete_count = 1;
+  options.safeguard_handler = &safeguard;
+  Open(options);
+  Must(log_->OpenStep({.label = "held"}));
+  auto world = Start(
+      "python3 -c '\nimport os\nfor i in range(50): os.mkdir(\"d/m%d\" % i)\n"
+      "os.unlink(\"d/f0\")\nos.unlink(\"d/f1\")\n' & "
+      "while [ ! -e d/m49 ]; do sleep 0.05; done; sleep 0.3; echo 1 > new1; echo 2 > new2; wait "
+      "$!");
+  ASSERT_TRUE(Eventually([&] { return question != 0; }));
+  EXPECT_TRUE(Eventually([&] { return space_.Exists("new2"); }));
+  EXPECT_TRUE(space_.Exists("d/f1"));
+  EXPECT_TRUE(safeguard.Answer(question, undo::Decision::kAllow));
+  EXPECT_EQ(world->Finish().exit_code, 0);
+  EXPECT_FALSE(space_.Exists("d/f1"));
+}
+
 TEST_F(SupervisedWorld, AHeldCallerCanBeKilledAndItsOperationDoesNotHappen) {
   std::atomic<uint64_t> question{0};
   undo::WaitingSafeguard safeguard(

@@ -19,29 +19,35 @@
 namespace sandglass::bridge {
 namespace {
 
-// One that answers, one that has the next call before the first is back, and one that still waits: if none did, the guard would be
-// woken at every call of a task that makes one after the other.
-constexpr size_t kWorkers = 3;
+constexpr size_t kMostResting = 2;  // workers that wait for the seat; more of them end
 constexpr size_t kMaxWorkers = 64;  // held operations and all
-constexpr std::chrono::milliseconds kHeldAfter{10};
+constexpr std::chrono::milliseconds kLookEvery{1};
+constexpr int kQuietLooks = 8;  // so many without a call, and the guard sleeps until there is one
 
 }  // namespace
 
+// Who waits at the listener. The kernel wakes all who wait there for every call, so only one does: it has the seat. As long as one
+// and the same task calls, whoever has the seat performs each call without giving the seat away: that task makes no other call before
+// it is answered. When another one calls, several may be at work, and the seat goes to another worker before the call is performed.
+// The guard looks after calls that take long meanwhile (a safeguard asks somebody, content is copied): it gives their seat away.
 struct SupervisedCommand::State {
   State(Shared& shared_state, Fd fd, std::shared_ptr<const WorldView> world)
       : shared(shared_state), listener(std::move(fd)), view(std::move(world)) {}
 
   void StartWorker() REQUIRES(mutex);
-  void StartFirst() EXCLUDES(mutex);
-  void StartOthers() EXCLUDES(mutex);
   void Work();
+  bool TakeSeat() EXCLUDES(mutex);
+  void Sit();
+  uint64_t TakeUp(pid_t task) EXCLUDES(mutex);
+  bool KeepsSeat(uint64_t turn) EXCLUDES(mutex);
+  void GiveSeatAway() REQUIRES(mutex);
+  void WakeGuard() REQUIRES(mutex);
   void Guard();
+  void End() EXCLUDES(mutex);
   Answer Handle(const seccomp_notif& notification);
   Answer Try(const seccomp_notif& notification);
   Answer Give(const seccomp_notif& call, Answer answer) const;
   void Send(const seccomp_notif& call, const Answer& answer) const;
-  void TakeUp() EXCLUDES(mutex);
-  bool Finish();
 
   Shared& shared;
   const Listener listener;
@@ -49,36 +55,28 @@ struct SupervisedCommand::State {
   std::atomic<uint64_t> calls{0};
 
   Mutex mutex;
-  CondVar changed;
+  CondVar changed;    // for whoever waits for the end
+  CondVar seat_free;  // for resting workers
+  CondVar guard_wakeup;
   std::vector<std::thread> threads GUARDED_BY(mutex);
   size_t workers GUARDED_BY(mutex) = 0;
-  std::atomic<size_t> idle{0};  // workers that are, or will be next, waiting for a call
-  std::atomic<uint64_t> progress{0};
+  size_t resting GUARDED_BY(mutex) = 0;  // workers that wait for the seat
+  bool seat_taken GUARDED_BY(mutex) = false;
+  bool performing GUARDED_BY(mutex) = false;  // whoever has the seat performs a call
+  uint64_t turn GUARDED_BY(mutex) = 0;        // counts the calls that were taken up
+  pid_t last_task GUARDED_BY(mutex) = 0;
+  enum class GuardIs : uint8_t {
+    kNotThere,
+    kAsleep,
+    kAwake
+  } guard GUARDED_BY(mutex) = GuardIs::kNotThere;
   bool ended GUARDED_BY(mutex) = false;
   bool joined GUARDED_BY(mutex) = false;
 };
 
 void SupervisedCommand::State::StartWorker() {
   ++workers;
-  ++idle;
   threads.emplace_back([this] { Work(); });
-}
-
-// It starts the others, so that whoever has a command supervised waits for one thread to be made, not for four.
-void SupervisedCommand::State::StartFirst() {
-  MutexLock lock(mutex);
-  ++workers;
-  ++idle;
-  threads.emplace_back([this] {
-    StartOthers();
-    Work();
-  });
-}
-
-void SupervisedCommand::State::StartOthers() {
-  MutexLock lock(mutex);
-  while (workers < kWorkers) StartWorker();
-  threads.emplace_back([this] { Guard(); });
 }
 
 void SupervisedCommand::State::Work() {
@@ -86,54 +84,109 @@ void SupervisedCommand::State::Work() {
   CHECK(::unshare(CLONE_FS) == 0);
   CHECK(::chdir("/") == 0);
   ::umask(077);
-  bool surplus = false;
-  while (!surplus) {
+  while (TakeSeat()) Sit();
+  MutexLock lock(mutex);
+  --workers;
+  changed.NotifyAll();
+}
+
+// Waits for it. False: there is nothing to do any more, or there are workers enough.
+bool SupervisedCommand::State::TakeSeat() {
+  MutexLock lock(mutex);
+  if (seat_taken && resting >= kMostResting) return false;
+  ++resting;
+  while (seat_taken && !ended) seat_free.Wait(mutex);
+  --resting;
+  if (ended) return false;
+  seat_taken = true;
+  return true;
+}
+
+// Until the seat is another's, or nobody is left that could call.
+void SupervisedCommand::State::Sit() {
+  bool seated = true;
+  while (seated) {
     seccomp_notif notification;
     const Listener::Received received = listener.Receive(notification);
     if (received == Listener::Received::kNothing) continue;
-    if (received == Listener::Received::kEnded) break;
-    TakeUp();
+    if (received == Listener::Received::kEnded) return End();
+    const uint64_t mine = TakeUp(static_cast<pid_t>(notification.pid));
     Answer answer = Handle(notification);
-    // A descriptor is taken by the task itself, which may have to wait for a CPU: meanwhile this worker is held up.
     if (answer.kind == Answer::Kind::kHandOver) answer = Give(notification, std::move(answer));
     // The answer comes last: the task goes on at once, on this CPU, and may have made its next call before we run again.
-    surplus = !Finish();
+    seated = KeepsSeat(mine);
     Send(notification, answer);
   }
-  MutexLock lock(mutex);
-  --workers;
-  if (!surplus) ended = true;
-  changed.NotifyAll();
 }
 
-void SupervisedCommand::State::TakeUp() {
-  if (--idle > 0) return;
+// Which turn this is; 0: the seat is given away already.
+uint64_t SupervisedCommand::State::TakeUp(pid_t task) {
   MutexLock lock(mutex);
-  changed.NotifyAll();
-}
-
-// False: there are idle workers enough.
-bool SupervisedCommand::State::Finish() {
-  ++progress;
-  size_t now = idle;
-  while (now < kWorkers) {
-    if (idle.compare_exchange_weak(now, now + 1)) return true;
+  ++turn;
+  const bool others_call = last_task != task && last_task != 0;
+  last_task = task;
+  if (others_call) {
+    GiveSeatAway();
+    return 0;
   }
-  return false;
+  performing = true;
+  WakeGuard();
+  return turn;
 }
 
-// Sleeps until no worker is idle; if none becomes so in a short while, all are held up and another one is needed.
+// The call of that turn is performed. Does its worker still have the seat?
+bool SupervisedCommand::State::KeepsSeat(uint64_t mine) {
+  MutexLock lock(mutex);
+  if (!performing || turn != mine) return false;
+  performing = false;
+  return true;
+}
+
+void SupervisedCommand::State::GiveSeatAway() {
+  seat_taken = performing = false;
+  if (resting > 0) return seat_free.NotifyOne();
+  if (workers < kMaxWorkers) StartWorker();
+}
+
+void SupervisedCommand::State::WakeGuard() {
+  if (guard == GuardIs::kAwake) return;
+  if (guard == GuardIs::kNotThere) {
+    threads.emplace_back([this] { Guard(); });
+  } else {
+    guard_wakeup.NotifyOne();
+  }
+  guard = GuardIs::kAwake;
+}
+
+// Looks again and again as long as there are calls; if it finds the same one twice, that one is held up.
 void SupervisedCommand::State::Guard() {
   MutexLock lock(mutex);
+  int quiet = 0;
   while (!ended) {
-    if (idle > 0) {
-      changed.Wait(mutex);
+    const uint64_t before = turn;
+    const bool was_performing = performing;
+    guard_wakeup.WaitFor(mutex, kLookEvery);
+    if (ended) break;
+    if (turn != before) {
+      quiet = 0;
       continue;
     }
-    const uint64_t before = progress;
-    changed.WaitFor(mutex, kHeldAfter);
-    if (!ended && idle == 0 && progress == before && workers < kMaxWorkers) StartWorker();
+    if (performing && was_performing) {
+      GiveSeatAway();
+    } else if (!performing && ++quiet >= kQuietLooks) {
+      quiet = 0;
+      guard = GuardIs::kAsleep;
+      while (guard == GuardIs::kAsleep && !ended) guard_wakeup.Wait(mutex);
+    }
   }
+}
+
+void SupervisedCommand::State::End() {
+  MutexLock lock(mutex);
+  ended = true;
+  seat_free.NotifyAll();
+  guard_wakeup.NotifyAll();
+  changed.NotifyAll();
 }
 
 // How many tasks there are, and folders they are in, is up to the commands. What failed for want of a descriptor changed nothing.
@@ -225,7 +278,10 @@ Result<std::unique_ptr<SupervisedCommand>> Supervisor::Supervise(Fd listener, pi
   TRY_ASSIGN(std::shared_ptr<const WorldView> view, ViewOf(pid));
   auto state =
       std::make_shared<SupervisedCommand::State>(*shared_, std::move(listener), std::move(view));
-  state->StartFirst();
+  {
+    MutexLock lock(state->mutex);
+    state->StartWorker();
+  }
   return std::make_unique<SupervisedCommand>(std::move(state));
 }
 

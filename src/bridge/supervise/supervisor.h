@@ -1,8 +1,8 @@
 // Supervisor: performs the supervised calls of a world's commands on the projects, through the interceptor.
 //
-// Each command has its own listener, and so its own workers: whose call it was needs no trust. At least three workers wait per
-// command; when all of them are held up (a safeguard asks somebody, a folder is renamed), another one is started, so a held
-// operation never keeps others waiting. Workers are threads with an identity, umask and working directory of their own.
+// Each command has its own listener, and so its own workers: whose call it was needs no trust. One of them waits for the next call;
+// when that is held up (a safeguard asks somebody, a folder is renamed), another one takes its place, so a held operation never
+// keeps others waiting for long. Workers are threads with an identity, umask and working directory of their own.
 // The supervisor must live outside of the world's pid and user namespaces. Thread-safe.
 #pragma once
 
