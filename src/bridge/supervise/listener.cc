@@ -16,31 +16,53 @@ namespace sandglass::bridge {
 
 namespace {
 
-// While it lives, a task that waits for us runs on no CPU but ours. Handing a descriptor over wakes it for a moment and waits for
-// it; the scheduler would send it to an idle CPU for that, which takes longer to wake up than all the rest of the call.
+cpu_set_t AffinityOf(pid_t tid) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  (void)::sched_getaffinity(tid, sizeof(cpus), &cpus);
+  return cpus;
+}
+
+bool SetAffinity(pid_t tid, const cpu_set_t& cpus) {
+  return ::sched_setaffinity(tid, sizeof(cpus), &cpus) == 0;
+}
+
+// While it lives, a task that waits for us and this thread run on no CPU but this one. Handing a descriptor over wakes the task for a
+// moment and waits for it, and then the task wakes us; the scheduler would send each to an idle CPU for that, which takes longer to
+// wake up than all the rest of the call.
 class Nearby {
  public:
-  explicit Nearby(pid_t tid) : tid_(tid) {
+  explicit Nearby(pid_t tid) : tid_(tid), before_(AffinityOf(tid)) {
     const int cpu = ::sched_getcpu();
-    if (cpu < 0 || ::sched_getaffinity(tid, sizeof(before_), &before_) != 0) return;
-    if (CPU_COUNT(&before_) < 2 || !CPU_ISSET(cpu, &before_)) return;
+    if (cpu < 0 || CPU_COUNT(&before_) < 2 || !CPU_ISSET(cpu, &before_)) return;
     CPU_ZERO(&here_);
     CPU_SET(cpu, &here_);
-    moved_ = ::sched_setaffinity(tid, sizeof(here_), &here_) == 0;
+    // We come first: should we be elsewhere by now, this brings us back to where the task is to be.
+    if (!CPU_ISSET(cpu, &Own()) || !SetAffinity(0, here_)) return;
+    moved_ = SetAffinity(tid_, here_);
+    if (!moved_) SetAffinity(0, Own());
   }
-  // Whoever set it to something else meanwhile has the last word.
+  // Whoever set the task's to something else meanwhile has the last word.
   ~Nearby() {
-    cpu_set_t now;
-    if (moved_ && ::sched_getaffinity(tid_, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &here_))
-      ::sched_setaffinity(tid_, sizeof(before_), &before_);
+    if (!moved_) return;
+    const cpu_set_t now = AffinityOf(tid_);
+    if (CPU_EQUAL(&now, &here_)) SetAffinity(tid_, before_);
+    SetAffinity(0, Own());
   }
   Nearby(const Nearby&) = delete;
   Nearby& operator=(const Nearby&) = delete;
 
  private:
+  // Of this thread when it first asks. A worker lives no longer than its command.
+  static const cpu_set_t& Own() {
+    static thread_local const cpu_set_t own = AffinityOf(0);
+    return own;
+  }
+
   const pid_t tid_;
   bool moved_ = false;
-  cpu_set_t before_, here_;
+  const cpu_set_t before_;
+  cpu_set_t here_;
 };
 
 }  // namespace
