@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const sandglass::ByteView bytes(data + 1, size - 1);
   const std::string_view text = sandglass::AsText(bytes);
-  switch (data[0] % 8) {
+  switch (data[0] % 9) {
     case 0:
       if (const auto how = bridge::DecodeOpenHow(bytes); how.ok()) (void)bridge::CheckOpenHow(*how);
       break;
@@ -25,6 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 4:
       (void)bridge::DecodeUnixPath(bytes);
+      break;
+    case 8:
+      (void)bridge::IsModeAsAcl(bytes);
       break;
     case 5:
       (void)bridge::DecodeStatus(text);

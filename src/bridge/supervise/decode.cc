@@ -101,6 +101,21 @@ Status CheckOpenHow(const OpenHow& how) {
   return valid ? Ok() : Status(Refused(EINVAL, "open_how"));
 }
 
+bool IsModeAsAcl(ByteView value) {
+  // The layout of linux/posix_acl_xattr.h: a version, then a tag, permissions and an id each. Only these tags may be there once.
+  constexpr uint32_t kVersion = 2;
+  constexpr uint16_t kOwner = 1, kGroup = 4, kOthers = 0x20;
+  ByteCursor in(value);
+  const auto version = in.Take<uint32_t>();
+  if (!version.ok() || *version != kVersion) return false;
+  for (const uint16_t wanted : {kOwner, kGroup, kOthers}) {
+    const auto tag = in.Take<uint16_t>();
+    if (!tag.ok() || *tag != wanted) return false;
+    if (!in.Take<uint16_t>().ok() || !in.Take<uint32_t>().ok()) return false;
+  }
+  return in.remaining() == 0;
+}
+
 size_t TimesSize(TimeLayout layout) {
   switch (layout) {
     case TimeLayout::kTimespec:

@@ -35,6 +35,9 @@ Result<Times> DecodeTimes(ByteView bytes, TimeLayout layout);
 std::optional<std::string> DecodeUnixPath(ByteView address);
 
 inline constexpr size_t kMaxXattrValue = 65536;
+// Is it an access list (the value of system.posix_acl_access) that says no more than the mode of a file could? The kernel then sets the
+// mode, and keeps no attribute.
+bool IsModeAsAcl(ByteView value);
 
 // What /proc/TID/status says. Unreadable lines leave defaults.
 struct TaskStatus {

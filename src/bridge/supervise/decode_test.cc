@@ -21,6 +21,30 @@ int ErrnoOf(const Result<T>& result) {
   return result.ok() ? 0 : ErrnoFor(result.error());
 }
 
+Bytes Acl(uint32_t version, std::initializer_list<uint16_t> tags) {
+  ByteWriter out;
+  out.Put(version);
+  for (const uint16_t tag : tags) {
+    out.Put(tag);
+    out.Put(uint16_t{6});
+    out.Put(~uint32_t{0});
+  }
+  return out.bytes();
+}
+
+TEST(IsModeAsAcl, OnlyIfOwnerGroupAndOthersAreAllThereIs) {
+  EXPECT_TRUE(IsModeAsAcl(Acl(2, {1, 4, 0x20})));
+  EXPECT_FALSE(IsModeAsAcl(Acl(2, {1, 2, 4, 0x10, 0x20})));  // a named user, and the mask
+  EXPECT_FALSE(IsModeAsAcl(Acl(2, {1, 4})));
+  EXPECT_FALSE(IsModeAsAcl(Acl(2, {1, 4, 0x20, 0x20})));
+  EXPECT_FALSE(IsModeAsAcl(Acl(2, {})));
+  EXPECT_FALSE(IsModeAsAcl(Acl(1, {1, 4, 0x20})));
+  Bytes cut = Acl(2, {1, 4, 0x20});
+  cut.pop_back();
+  EXPECT_FALSE(IsModeAsAcl(cut));
+  EXPECT_FALSE(IsModeAsAcl({}));
+}
+
 TEST(DecodeOpenHow, TakesNewerStructuresWhoseTailIsZero) {
   EXPECT_EQ(DecodeOpenHow(Words({O_WRONLY, 0, RESOLVE_BENEATH}))->resolve,
             uint64_t{RESOLVE_BENEATH});

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <functional>
 #include <optional>
+#include <string_view>
 
 #include "bridge/supervise/decode.h"
 #include "bridge/supervise/handlers.h"
@@ -100,7 +102,26 @@ Answer SetTimes(Call& call) {
   return Change(call, object, &Interceptor::BeginMetadata, change, ActAs::For::kAttributes);
 }
 
-// Through /proc, because an O_PATH descriptor takes no attributes; a symlink's own are never set by users.
+namespace {
+
+constexpr std::string_view kAccessAcl = "system.posix_acl_access";
+
+// What else than capabilities over files decides about an attribute, a switch of identity has to take away.
+ActAs::For PurposeOf(std::string_view attribute) {
+  const bool by_files = attribute.starts_with("user.") || attribute == kAccessAcl ||
+                        attribute == "system.posix_acl_default";
+  return by_files ? ActAs::For::kAttributes : ActAs::For::kChange;
+}
+
+// Through /proc where it is an O_PATH descriptor, because that takes no attributes; a symlink's own are never set by users.
+int Through(int fd, const std::function<int(int)>& by_fd,
+            const std::function<int(const char*)>& by_path) {
+  const int done = by_fd(fd);
+  return done == 0 || errno != EBADF ? done : by_path(MagicPath(fd).c_str());
+}
+
+}  // namespace
+
 Answer SetXattr(Call& call) {
   ANSWER_ASSIGN(const std::string name, call.task.ReadText(call.Value(0)));
   const uint64_t size = call.Value(2);
@@ -110,9 +131,21 @@ Answer SetXattr(Call& call) {
   const int flags = static_cast<int>(call.Value(3));
   if (IsWrongDescriptor(call, object)) return Answer::Fail(EBADF);
   if (S_ISLNK(object.mode) && object.project != nullptr) return Answer::Fail(EPERM);
-  return Change(call, object, &Interceptor::BeginXattr, [&](int fd) {
-    return ::setxattr(MagicPath(fd).c_str(), name.c_str(), value.data(), value.size(), flags);
-  });
+  // What only sets the mode adds nothing that might be too much to keep.
+  const bool adds = name != kAccessAcl || !IsModeAsAcl(value);
+  return Change(
+      call, object, adds ? &Interceptor::BeginXattr : &Interceptor::BeginMetadata,
+      [&](int target) {
+        return Through(
+            target,
+            [&](int fd) {
+              return ::fsetxattr(fd, name.c_str(), value.data(), value.size(), flags);
+            },
+            [&](const char* path) {
+              return ::setxattr(path, name.c_str(), value.data(), value.size(), flags);
+            });
+      },
+      PurposeOf(name));
 }
 
 Answer RemoveXattr(Call& call) {
@@ -120,8 +153,14 @@ Answer RemoveXattr(Call& call) {
   ANSWER_ASSIGN(const Object object, TargetOf(call, FollowUnless(call.Flags()), 0));
   if (IsWrongDescriptor(call, object)) return Answer::Fail(EBADF);
   if (S_ISLNK(object.mode) && object.project != nullptr) return Answer::Fail(EPERM);
-  return Change(call, object, &Interceptor::BeginXattr,
-                [&](int fd) { return ::removexattr(MagicPath(fd).c_str(), name.c_str()); });
+  return Change(
+      call, object, &Interceptor::BeginXattr,
+      [&](int target) {
+        return Through(
+            target, [&](int fd) { return ::fremovexattr(fd, name.c_str()); },
+            [&](const char* path) { return ::removexattr(path, name.c_str()); });
+      },
+      PurposeOf(name));
 }
 
 Answer SetInodeFlags(Call& call) {
