@@ -211,6 +211,30 @@ TEST_F(SupervisedWorld, ATaskMayRunWhereItMightBefore) {
   Must(log_->CloseStep());
 }
 
+// Numbers of tasks come again, and what is remembered of the one before (here its umask) must not count for the next.
+TEST_F(SupervisedWorld, ATaskWithTheNumberOfAnEarlierOneIsNotTakenForIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const Fd last_pid(::open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC));
+  Open();
+  const mode_t before = ::umask(022);
+  pid_t earlier = 0;
+  bool again = false;
+  for (int attempt = 0; attempt < 100 && !again; ++attempt) {
+    const mode_t mask = attempt % 2 == 0 ? 022 : 077;
+    // The command is the second process from now on, if nobody else makes one; on a busy machine it takes some attempts.
+    const std::string wanted = std::to_string(earlier - 2);
+    if (earlier > 2) (void)::pwrite(last_pid.get(), wanted.data(), wanted.size(), 0);
+    ::umask(mask);
+    auto world = Start("rm -rf new*; > new1; > $PWD/new2; mkdir new3");
+    again = world->pid() == earlier;
+    earlier = world->pid();
+    EXPECT_EQ(world->Finish().exit_code, 0);
+    for (const char* name : {"new1", "new2"})
+      EXPECT_EQ(space_.Stat(name).st_mode & 07777, 0666 & ~mask) << name << " " << again;
+  }
+  ::umask(before);
+}
+
 TEST_F(SupervisedWorld, TheProjectBoundElsewhereIsTheProject) {
   Open();
   const std::string other = space_.root() + "/other";

@@ -296,7 +296,8 @@ DirPtr Resolver::ProjectOf(const Caller& caller, std::string_view path,
   for (const auto& project : projects_) {
     const auto rel = PathBelow(path, project->path);
     if (!rel || rel->empty()) continue;
-    (void)caller;
+    // Nothing else on this way says so. Of one that is gone not even the root can be opened.
+    if (!caller.task.IsAlive()) return nullptr;
     rest = *rel;
     return std::make_shared<const Dir>(
         Dir{project.get(), Fd(::fcntl(project->root.get(), F_DUPFD_CLOEXEC, 0)), ""});

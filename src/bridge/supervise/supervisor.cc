@@ -22,6 +22,9 @@ namespace {
 constexpr size_t kMostResting = 2;  // workers that wait for the seat; more of them end
 constexpr size_t kMaxWorkers = 64;  // held operations and all
 constexpr std::chrono::milliseconds kLookEvery{1};
+// Does performing it use the task's descriptors or folders, which fails if that is gone?
+bool HasProof(const SyscallRule& rule) { return rule.fd >= 0 || rule.at.path >= 0; }
+
 constexpr int kQuietLooks = 8;  // so many without a call, and the guard sleeps until there is one
 
 }  // namespace
@@ -211,11 +214,19 @@ Answer SupervisedCommand::State::Try(const seccomp_notif& notification) {
       notification.data.arch == AUDIT_ARCH_I386 ? Interface::kI386 : Interface::kAmd64;
   const SyscallRule* rule = FindRule(interface, static_cast<uint32_t>(notification.data.nr), args);
   if (rule == nullptr) return Answer::Continue();
-  const Result<std::shared_ptr<Task>> task = shared.tasks.Get(static_cast<pid_t>(notification.pid));
-  if (!task.ok()) return Answer::Fail(task.error().sys_errno() == EMFILE ? EMFILE : EPERM);
-  Call call{shared, listener, *rule, notification.id, args, **task, (*task)->status(), *view, {}};
-  // Whoever acts on what was read of the task asks first whether it still waits: an answer alone would reach nobody.
-  return Perform(call);
+  const auto tid = static_cast<pid_t>(notification.pid);
+  for (int attempt = 0;; ++attempt) {
+    const Result<std::shared_ptr<Task>> task = shared.tasks.Get(tid);
+    if (!task.ok()) return Answer::Fail(task.error().sys_errno() == EMFILE ? EMFILE : EPERM);
+    Call call{shared, listener, *rule, notification.id, args, **task, (*task)->status(), *view, {}};
+    // Whoever acts on what was read of the task asks first whether it still waits: an answer alone would reach nobody.
+    Answer answer = HasProof(*rule) || (*task)->IsAlive() ? Perform(call) : Answer::Fail(ESRCH);
+    // Of a task that was remembered and is gone nothing was found, so nothing was done.
+    const bool doubtful =
+        answer.kind == Answer::Kind::kFail || answer.kind == Answer::Kind::kContinue;
+    if (!doubtful || attempt > 0 || (*task)->IsAlive()) return answer;
+    shared.tasks.Forget(tid);
+  }
 }
 
 Answer SupervisedCommand::State::Give(const seccomp_notif& call, Answer answer) const {

@@ -224,10 +224,7 @@ Result<std::shared_ptr<Task>> TaskCache::Get(pid_t tid) {
     if (found != tasks_.end()) known = found->second;
     fresh = known != nullptr && uncached_processes_.contains(known->status().tgid);
   }
-  if (known != nullptr && known->IsAlive()) {
-    if (fresh) TRY(known->Refresh());
-    return known;
-  }
+  if (known != nullptr && (!fresh || known->Refresh().ok())) return known;
   TRY_ASSIGN(std::shared_ptr<Task> task, Task::Open(tid));
   MutexLock lock(mutex_);
   if (tasks_.size() >= kMaxTasks) {

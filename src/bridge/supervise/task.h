@@ -60,6 +60,8 @@ class Task {
 // Tasks seen before: reading an identity costs as much as a whole call. The calls that change one are supervised too, and tell.
 class TaskCache {
  public:
+  // Perhaps an earlier task that had the number: it is this one if it is alive, which whatever goes through its descriptors or its
+  // folders proves by succeeding. What does neither must ask.
   Result<std::shared_ptr<Task>> Get(pid_t tid) EXCLUDES(mutex_);
   // The task is about to change its identity: read it again next time.
   void Forget(pid_t tid) EXCLUDES(mutex_);
