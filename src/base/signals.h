@@ -10,10 +10,10 @@
 
 namespace sandglass {
 
-// Every signal is handled as if nobody had ever asked for anything else, and none is blocked: both are inherited over exec.
+// Every signal is handled as if nobody had ever asked for anything else.
 // glibc's signal() refuses the two signals that it uses itself, which a parent may have left ignored: hence the system call.
 // 0 or an errno.
-inline int ResetSignals() {
+inline int ResetHandlers() {
   struct {
     uint64_t handler = 0, flags = 0, restorer = 0, mask = 0;
   } const fresh;
@@ -22,8 +22,18 @@ inline int ResetSignals() {
     if (number == SIGKILL || number == SIGSTOP) continue;
     if (::syscall(SYS_rt_sigaction, number, &fresh, nullptr, sizeof(uint64_t)) != 0) return errno;
   }
+  return 0;
+}
+
+inline int UnblockSignals() {
   const uint64_t none = 0;
   return ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof(none)) == 0 ? 0 : errno;
+}
+
+// Both, which are inherited over exec.
+inline int ResetSignals() {
+  const int err = ResetHandlers();
+  return err != 0 ? err : UnblockSignals();
 }
 
 }  // namespace sandglass

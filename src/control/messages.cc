@@ -45,6 +45,7 @@ Json ToJson(const Exec& exec) {
   if (exec.takes_input) json.Set("input", true);
   if (exec.timeout) json.Set("timeout_ms", exec.timeout->count());
   if (exec.grace != kDefaultGrace) json.Set("grace_ms", exec.grace.count());
+  if (exec.more_come) json.Set("more_come", true);
   return json;
 }
 
@@ -132,6 +133,7 @@ Result<HostMessage> DecodeExec(const Fields& in) {
     TRY_ASSIGN(exec.pty, pty.Size());
   }
   TRY_ASSIGN(exec.takes_input, in.Flag("input"));
+  TRY_ASSIGN(exec.more_come, in.Flag("more_come"));
   if (in.Has("timeout_ms")) {
     TRY_ASSIGN(exec.timeout, in.Milliseconds("timeout_ms", kMaxTimeout));
   }

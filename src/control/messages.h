@@ -65,6 +65,7 @@ struct Exec {
   bool takes_input = false;                          // else its standard input is empty
   std::optional<std::chrono::milliseconds> timeout;  // then it is cancelled
   std::chrono::milliseconds grace = kDefaultGrace;   // from SIGTERM to SIGKILL
+  bool more_come = false;                            // so the next one may be prepared meanwhile
   friend bool operator==(const Exec&, const Exec&) = default;
 };
 // SIGTERM to all processes of the command, then SIGKILL.

@@ -23,7 +23,8 @@ Exec FullExec() {
           .pty = TerminalSize{50, 132},
           .takes_input = true,
           .timeout = 1500ms,
-          .grace = 0ms};
+          .grace = 0ms,
+          .more_come = true};
 }
 
 std::vector<HostMessage> HostMessages() {
@@ -146,8 +147,9 @@ TEST(ControlMessages, EveryMemberThatMustBeThereIsMissed) {
     }
   };
   for (const HostMessage& message : HostMessages()) {
-    each_member_missed(Encode(message), DecodeHostMessage,
-                       {"env", "cwd", "pty", "input", "timeout_ms", "grace_ms", "eof"});
+    each_member_missed(
+        Encode(message), DecodeHostMessage,
+        {"env", "cwd", "pty", "input", "timeout_ms", "grace_ms", "more_come", "eof"});
   }
   for (const ShimMessage& message : ShimMessages()) {
     const bool free = std::holds_alternative<Problem>(message);

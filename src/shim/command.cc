@@ -255,7 +255,8 @@ void Command::KillAll(MonotonicTime now) {
          SIGCONT);  // its command may have stopped it, to be deemed running for ever
   const std::vector<pid_t> left = DescendantsOf(spawned_.keeper);
   for (const pid_t pid : left) ::kill(pid, SIGKILL);
-  if (!left.empty()) kill_at_ = now + kKillAgain;
+  // Without a report the keeper may have been stopped before it started its command, and do so now.
+  if (!left.empty() || !wait_status_) kill_at_ = now + kKillAgain;
 }
 
 }  // namespace sandglass::shim

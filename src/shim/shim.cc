@@ -35,6 +35,7 @@ void Shim::Run() {
     ReapChildren();
     WorkOnCommands();
     channel_.Flush();
+    PrepareNext();
     Wait();
   } while (ReadChannel() && !channel_.broken());
 }
@@ -97,9 +98,28 @@ void Shim::On(control::Exec exec) {
     return;
   }
   channel_.Send(control::StepStarted{id});
-  auto spawned = Spawn(exec, {.filter = filter_, .listener_socket = listener_socket_.get()});
+  more_come_ = exec.more_come;
+  auto spawned = Start(exec);
   if (!spawned.ok()) return CannotStart(id, spawned.error());
   commands_.try_emplace(id, std::move(exec), std::move(spawned).value(), channel_, Now());
+}
+
+Supervision Shim::supervision() const {
+  return {.filter = filter_, .listener_socket = listener_socket_.get()};
+}
+
+Result<Spawned> Shim::Start(const control::Exec& exec) {
+  if (spare_ && !exec.pty) {
+    if (auto started = std::exchange(spare_, std::nullopt)->Start(exec)) return std::move(*started);
+  }
+  return Spawn(exec, supervision());
+}
+
+// While the command is at work, and nobody waits for us.
+void Shim::PrepareNext() {
+  if (!more_come_ || spare_) return;
+  more_come_ = false;  // also where it fails: then the next one starts as the first one did
+  if (auto spare = SpareKeeper::Make(supervision()); spare.ok()) spare_ = std::move(*spare);
 }
 
 void Shim::CannotStart(StepId id, const Error& error) {
@@ -146,6 +166,7 @@ void Shim::ReapChildren() {
     for (auto& [id, command] : commands_) {
       if (command.keeper() == ended) command.KeeperGone();
     }
+    if (spare_ && spare_->pid() == ended) spare_.reset();
   }
 }
 

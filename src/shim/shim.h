@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/fd.h"
@@ -15,6 +16,7 @@
 #include "control/messages.h"
 #include "shim/channel.h"
 #include "shim/command.h"
+#include "shim/spawn.h"
 
 namespace sandglass::shim {
 
@@ -46,6 +48,9 @@ class Shim {
   void On(const control::Signal& signal);
   void On(const control::Ack& ack);
 
+  Result<Spawned> Start(const control::Exec& exec);
+  Supervision supervision() const;
+  void PrepareNext();
   void CannotStart(StepId id, const Error& error);
   // Null: there is none any more; the host's message and the end have crossed.
   Command* Find(StepId id);
@@ -58,6 +63,8 @@ class Shim {
   std::vector<sock_filter> filter_;
   control::LineReader lines_;
   std::map<StepId, Command> commands_;
+  bool more_come_ = false;  // as the host said of the last one
+  std::optional<SpareKeeper> spare_;
 };
 
 }  // namespace sandglass::shim

@@ -13,9 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +31,7 @@ namespace sandglass::shim {
 namespace {
 
 constexpr char kShell[] = "/bin/sh";
+constexpr size_t kMaxOrderBytes = size_t{32} << 10;  // fits into any socket's buffer
 constexpr int kBeyondGiven = control::kFirstGivenFd + static_cast<int>(control::kMaxGivenFds);
 
 struct Pipe {
@@ -77,14 +81,19 @@ Status ConnectTerminal(control::TerminalSize size, bool takes_input, Spawned& ou
   return Ok();
 }
 
+Result<Fd> EmptyInput() {
+  Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!nothing) return Error::FromErrno(errno, "open /dev/null");
+  return nothing;
+}
+
 Status ConnectPipes(bool takes_input, Spawned& ours, CommandEnds& theirs) {
   if (takes_input) {
     TRY_ASSIGN(Pipe input, NewPipe());
     theirs.input = std::move(input.read);
     ours.input = std::move(input.write);
   } else {
-    theirs.input = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!theirs.input) return Error::FromErrno(errno, "open /dev/null");
+    TRY_ASSIGN(theirs.input, EmptyInput());
   }
   TRY_ASSIGN(Pipe output, NewPipe());
   TRY_ASSIGN(Pipe errors, NewPipe());
@@ -115,7 +124,7 @@ class Starter {
 
   [[noreturn]] void Run() {
     ::setsid();
-    ResetSignals();
+    UnblockSignals();  // handlers are the keeper's
     ConnectStreams();
     if (exec_.cwd && ::chdir(exec_.cwd->c_str()) != 0) Fail(Fate::kNoFolder);
     if (!supervision_.filter.empty()) BecomeSupervised();
@@ -216,9 +225,17 @@ class Starter {
 
 // --- The keeper ---
 
-void CloseAllBut(int kept) {
-  if (kept > 0) ::close_range(0, static_cast<unsigned>(kept) - 1, 0);
-  ::close_range(static_cast<unsigned>(kept) + 1, ~0u, 0);
+void CloseAllBut(std::initializer_list<int> kept) {
+  std::vector<int> sorted(kept);
+  std::ranges::sort(sorted);
+  unsigned first = 0;
+  for (const int fd : sorted) {
+    if (fd < 0) continue;
+    const auto number = static_cast<unsigned>(fd);
+    if (number > first) ::close_range(first, number - 1, 0);
+    first = number + 1;
+  }
+  ::close_range(first, ~0u, 0);
 }
 
 // Until the last process of the command is gone.
@@ -231,13 +248,17 @@ void CloseAllBut(int kept) {
   }
 }
 
-[[noreturn]] void Keep(Starter& starter, int reports) {
+void BecomeKeeper() {
   ::setsid();  // signals to a command's group do not reach its keeper
   ::prctl(PR_SET_NAME, "sg-keeper");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ResetHandlers();
+}
+
+[[noreturn]] void Keep(Starter& starter, int reports) {
   // Until the exec the two share their memory and we stand still, which saves copying it; what the other one changes there is
   // never looked at again.
   const pid_t command = ::vfork();
@@ -248,11 +269,66 @@ void CloseAllBut(int kept) {
     Tell(reports, Fate::kEnded, W_EXITCODE(ExitCodeFor(failure), 0));
     ::_exit(0);
   }
-  CloseAllBut(reports);
+  CloseAllBut({reports});
   ReapAll(command, reports);
 }
 
+// Nothing of other commands may stay open here: they wait for the end of their pipes.
+[[noreturn]] void KeepInReserve(const Supervision& supervision, CommandEnds ends, int orders,
+                                int reports) {
+  BecomeKeeper();
+  CloseAllBut({orders, reports, ends.input.get(), ends.output.get(), ends.errors.get(),
+               supervision.listener_socket});
+  std::string line(kMaxOrderBytes, '\0');
+  ssize_t size = 0;
+  while ((size = ::recv(orders, line.data(), line.size(), 0)) < 0 && errno == EINTR) continue;
+  if (size <= 0) ::_exit(0);
+  auto message = control::DecodeHostMessage({line.data(), static_cast<size_t>(size)});
+  auto* exec = message.ok() ? std::get_if<control::Exec>(&*message) : nullptr;
+  CHECK(exec != nullptr);
+  if (!exec->takes_input) {
+    auto nothing = EmptyInput();
+    ends.input = nothing.ok() ? std::move(*nothing) : Fd();
+  }
+  Starter starter(*exec, supervision, Fd(), ends, reports);
+  Keep(starter, reports);
+}
+
+void MakeOursNonBlocking(const Spawned& ours) {
+  for (const Fd* fd : {&ours.reports, &ours.input, &ours.output, &ours.errors})
+    MakeNonBlocking(*fd);
+}
+
 }  // namespace
+
+Result<SpareKeeper> SpareKeeper::Make(const Supervision& supervision) {
+  SpareKeeper spare;
+  Spawned& ours = spare.spawned_;
+  CommandEnds theirs;
+  TRY(ConnectPipes(true, ours, theirs));
+  TRY_ASSIGN(Pipe reports, NewPipe());
+  const Fd told(::fcntl(reports.write.get(), F_DUPFD_CLOEXEC, kBeyondGiven));
+  int pair[2];
+  if (!told || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return Error::FromErrno(errno, "prepare a command");
+  spare.orders_ = Fd(pair[0]);
+  const Fd orders(pair[1]);
+  ours.keeper = ::fork();
+  if (ours.keeper < 0) return Error::FromErrno(errno, "fork");
+  if (ours.keeper == 0) KeepInReserve(supervision, std::move(theirs), orders.get(), told.get());
+  ours.reports = std::move(reports.read);
+  MakeOursNonBlocking(ours);
+  return spare;
+}
+
+std::optional<Spawned> SpareKeeper::Start(const control::Exec& exec) {
+  const std::string line = control::Encode(exec);
+  if (line.size() > kMaxOrderBytes ||
+      ::send(orders_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    return std::nullopt;
+  if (!exec.takes_input) spawned_.input.Reset();
+  return std::move(spawned_);
+}
 
 Result<Spawned> Spawn(const control::Exec& exec, const Supervision& supervision) {
   Spawned ours;
@@ -269,10 +345,12 @@ Result<Spawned> Spawn(const control::Exec& exec, const Supervision& supervision)
   Starter starter(exec, supervision, ours.output, theirs, told.get());
   ours.keeper = ::fork();
   if (ours.keeper < 0) return Error::FromErrno(errno, "fork");
-  if (ours.keeper == 0) Keep(starter, told.get());
+  if (ours.keeper == 0) {
+    BecomeKeeper();
+    Keep(starter, told.get());
+  }
   ours.reports = std::move(reports.read);
-  for (const Fd* fd : {&ours.reports, &ours.input, &ours.output, &ours.errors})
-    MakeNonBlocking(*fd);
+  MakeOursNonBlocking(ours);
   return ours;
 }
 

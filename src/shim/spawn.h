@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/fd.h"
@@ -54,6 +55,22 @@ struct Spawned {
 
 // Returns once the keeper exists; what goes wrong later comes as a report.
 Result<Spawned> Spawn(const control::Exec& exec, const Supervision& supervision);
+
+// A keeper in reserve, with the pipes of the command that it will get: whoever runs one command after the other need not wait until
+// all of that is made. To the host it is a keeper like any other: it has no filter.
+class SpareKeeper {
+ public:
+  // `supervision` must outlive this process.
+  static Result<SpareKeeper> Make(const Supervision& supervision);
+
+  pid_t pid() const { return spawned_.keeper; }
+  // As Spawn(), once, and not with a terminal. nullopt: somebody has killed it, or the command is too long; it is of no use any more.
+  std::optional<Spawned> Start(const control::Exec& exec);
+
+ private:
+  Spawned spawned_;
+  Fd orders_;  // takes one message; closed without one, it ends
+};
 
 // 127: there is no such program; 126: anything else that kept the command from starting.
 int ExitCodeFor(const Report& failure);
