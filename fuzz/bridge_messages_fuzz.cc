@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         CHECK(session::DecodeEnded(session::Encode(*ended)).value().notices == ended->notices);
       break;
     default:
-      (void)session::DecodeDone(frame);
+      (void)session::DecodeFailed(frame);
   }
   return 0;
 }

@@ -85,6 +85,9 @@ constexpr RequestRow kRequests[] = {
 
 // --- Answers.
 
+// Told from answers without parsing them: these may be long.
+constexpr std::string_view kFailedBegins = "{\"failed\":";
+
 Result<Json> ParseAnswer(std::string_view frame) {
   TRY_ASSIGN(Json json, ParseJson(frame, kMaxAnswerBytes));
   if (json.Find("error") == nullptr) return json;
@@ -130,7 +133,9 @@ Result<BridgeRequest> DecodeBridgeRequest(std::string_view frame) {
   return BridgeRequest(std::move(rewind));
 }
 
-std::string Encode(const Done&) { return "{}"; }
+std::string Encode(const Failed& failed) {
+  return fmt::format("{}{}}}", kFailedBegins, Encode(Refused(failed.error)));
+}
 
 std::string Encode(const Opened& answer) {
   Json recoveries = Json::Array();
@@ -154,9 +159,14 @@ std::string Encode(const Position& answer) {
   return WriteJson(Json::Object({{"next_step_id", answer.next.value}, {"begun", answer.begun}}));
 }
 
-Result<Done> DecodeDone(std::string_view frame) {
-  TRY(ParseAnswer(frame));
-  return Done{};
+std::optional<Failed> DecodeFailed(std::string_view frame) {
+  if (!frame.starts_with(kFailedBegins)) return std::nullopt;
+  frame.remove_prefix(kFailedBegins.size());
+  if (frame.ends_with('}')) frame.remove_suffix(1);
+  const auto refused = DecodeRewindAnswer(frame);
+  if (!refused.ok()) return Failed{refused.error()};
+  if (!refused->error) return Failed{Error(Code::kInvalid, "a failure without its reason")};
+  return Failed{*refused->error};
 }
 
 Result<Opened> DecodeOpened(std::string_view frame) {

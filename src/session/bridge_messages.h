@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -18,27 +19,27 @@
 
 namespace sandglass::session {
 
-// --- What is asked. Each gets one answer, in order.
+// --- What is asked. What is answered is so in order; the rest, of which nobody waits for the end, is told only if it failed (Failed).
 
-// Serve the filter of a command; its listener comes with the frame. Answer: Done.
+// Serve the filter of a command; its listener comes with the frame.
 struct Supervise {
   StepId command;
   pid_t world = -1;  // any process of it
   friend bool operator==(const Supervise&, const Supervise&) = default;
 };
-// No process of that command is left. Answer: Done, when its last call is done.
+// No process of that command is left; what is asked for next waits until its last call is done.
 struct Forget {
   StepId command;
   friend bool operator==(const Forget&, const Forget&) = default;
 };
-// Begin a step in all projects with its first change. Answer: Done.
+// Begin a step in all projects with its first change.
 struct Announce {
   StepId step;
   std::string label;
   undo::IfUnchanged if_unchanged = undo::IfUnchanged::kForgotten;
   friend bool operator==(const Announce&, const Announce&) = default;
 };
-// When a step that changed nothing gets its entry in the history. Later: after the answer, and before the next request is looked at.
+// When a step that changed nothing gets its entry in the history. Later: see step_book.h.
 enum class EmptyEntry : uint8_t { kBeforeTheAnswer, kLater };
 // Close the step in all projects. Answer: Closed.
 struct CloseStep {
@@ -63,7 +64,10 @@ Result<BridgeRequest> DecodeBridgeRequest(std::string_view frame);
 
 // --- What is answered. Any answer may be an error instead, as that of a RewindAnswer; decoding returns it as its error.
 
-struct Done {};
+// What was to be done without an answer could not be. Comes at any time.
+struct Failed {
+  Error error;
+};
 // Unasked, as the first frame: the process is confined, all logs are open.
 struct Opened {
   std::vector<undo::RecoveryReport> recoveries;  // one for each project
@@ -82,12 +86,13 @@ struct Position {
   bool begun = false;  // a step is open, and has changed something
 };
 
-std::string Encode(const Done&);
+std::string Encode(const Failed& failed);
 std::string Encode(const Opened& answer);
 std::string Encode(const Closed& answer);
 std::string Encode(const Position& answer);
 std::string Encode(const Ended& answer);
-Result<Done> DecodeDone(std::string_view frame);
+// nullopt: it is none, but maybe an answer.
+std::optional<Failed> DecodeFailed(std::string_view frame);
 Result<Opened> DecodeOpened(std::string_view frame);
 Result<Closed> DecodeClosed(std::string_view frame);
 Result<Position> DecodePosition(std::string_view frame);

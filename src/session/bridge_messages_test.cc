@@ -39,7 +39,6 @@ TEST(BridgeMessages, WhatIsNoRequestIsRefused) {
 }
 
 TEST(BridgeMessages, AnswersSurviveTheWay) {
-  EXPECT_TRUE(DecodeDone(Encode(Done{})).ok());
   const auto position = DecodePosition(Encode(Position{.next = {9}, .begun = true}));
   ASSERT_TRUE(position.ok());
   EXPECT_EQ(position->next, StepId{9});
@@ -67,10 +66,20 @@ TEST(BridgeMessages, AnswersSurviveTheWay) {
 
 TEST(BridgeMessages, AnErrorStandsForAnyAnswer) {
   const std::string frame = Encode(Refused(Error(Code::kLocked, "in use")));
-  for (const auto& code :
-       {DecodeDone(frame).error().code(), DecodeOpened(frame).error().code(),
-        DecodeClosed(frame).error().code(), DecodePosition(frame).error().code()})
+  for (const auto& code : {DecodeOpened(frame).error().code(), DecodeClosed(frame).error().code(),
+                           DecodePosition(frame).error().code()})
     EXPECT_EQ(code, Code::kLocked);
+}
+
+TEST(BridgeMessages, AFailureIsToldFromAnswers) {
+  const auto failed = DecodeFailed(Encode(Failed{Error(Code::kLimit, "too many")}));
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(failed->error.code(), Code::kLimit);
+  EXPECT_EQ(failed->error.message(), "too many");
+  for (const char* frame : {R"({"failed":)", R"({"failed":7})", R"({"failed":{}})"})
+    EXPECT_TRUE(DecodeFailed(frame).has_value()) << frame;
+  EXPECT_FALSE(DecodeFailed(Encode(Position{})).has_value());
+  EXPECT_FALSE(DecodeFailed(Encode(Refused(Error(Code::kLocked, "in use")))).has_value());
 }
 
 TEST(BridgeMessages, WhatIsNoAnswerIsRefused) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -42,7 +43,7 @@ Status RaiseDescriptorLimit() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return Error::FromErrno(errno, "getrlimit");
   if (files.rlim_max < kFewestDescriptors)
-    return Error(Code::kLimit,
+    return Error(Code::kUnsupported,
                  fmt::format("a session needs {} open files at least, and the hard limit is {} "
                              "here: see ulimit -Hn, and raise it in /etc/security/limits.conf, or "
                              "with LimitNOFILE= in a service",
@@ -93,15 +94,16 @@ void Serve(BridgeServer& server) {
   // Whoever is gone meanwhile is noticed by the answer.
   const auto send = [](const std::string& frame) { (void)SendFrame(kChannel, frame); };
   while (true) {
+    if (const Status ready = server.AwaitRequest(kChannel); !ready.ok()) {
+      if (!SendFrame(kChannel, Encode(Failed{ready.error()})).ok()) return;
+    }
     auto frame = ReceiveFrame(kChannel, kMaxRequestBytes);
     if (!frame.ok()) return;
     auto request = DecodeBridgeRequest(frame->bytes);
-    const std::string answer = request.ok()
-                                   ? server.Answer(*request, std::move(frame->fds[0]), send)
-                                   : Encode(Refused(request.error()));
+    const auto answer = request.ok() ? server.Answer(*request, std::move(frame->fds[0]), send)
+                                     : Encode(Refused(request.error()));
     const bool ends = request.ok() && std::holds_alternative<End>(*request);
-    if (!SendFrame(kChannel, answer).ok() || ends) return;
-    server.Settle();
+    if ((answer && !SendFrame(kChannel, *answer).ok()) || ends) return;
   }
 }
 
@@ -157,7 +159,7 @@ void BridgeProcess::BeginEnd() {
 std::vector<std::string> BridgeProcess::End() {
   if (!channel_) return {};
   BeginEnd();
-  const auto frame = end_sent_->ok() ? LastAnswer() : Result<std::string>(end_sent_->error());
+  const auto frame = end_sent_->ok() ? NextAnswer() : Result<std::string>(end_sent_->error());
   if (!frame.ok()) ::kill(pid_, SIGKILL);
   channel_.Reset();
   auto ended = frame.ok() ? DecodeEnded(*frame) : frame.error();
@@ -201,44 +203,51 @@ Status BridgeProcess::Send(const BridgeRequest& request, std::span<const int> pa
 
 Result<std::string> BridgeProcess::Ask(const BridgeRequest& request, std::span<const int> passed) {
   TRY(Send(request, passed));
-  return LastAnswer();
+  return AnswerOrFailure();
 }
 
 Status BridgeProcess::AwaitSent() {
-  Status first;
-  for (; untaken_ > 0; --untaken_) {
-    TRY_ASSIGN(const std::string frame, NextFrame());
-    if (const auto done = DecodeDone(frame); !done.ok() && first.ok()) first = done.error();
-  }
-  return first;
+  TRY(AskPosition());
+  return Ok();
 }
 
-Result<std::string> BridgeProcess::LastAnswer() {
-  const Status earlier = AwaitSent();
-  TRY_ASSIGN(std::string answer, NextFrame());
-  TRY(earlier);
+Result<std::string> BridgeProcess::NextAnswer() {
+  while (true) {
+    TRY_ASSIGN(std::string frame, NextFrame());
+    const auto failed = DecodeFailed(frame);
+    if (!failed) return frame;
+    if (failed_.ok()) failed_ = failed->error;
+  }
+}
+
+Result<std::string> BridgeProcess::AnswerOrFailure() {
+  auto answer = NextAnswer();
+  if (const Status failed = std::exchange(failed_, Ok()); answer.ok() && !failed.ok())
+    return failed.error();
   return answer;
+}
+
+Status BridgeProcess::CheckWork() {
+  pollfd state{channel_.get(), POLLIN, 0};
+  if (::poll(&state, 1, 0) <= 0) return Ok();
+  if ((state.revents & POLLHUP) != 0) return Death();
+  TRY_ASSIGN(const std::string frame, NextFrame());
+  const auto failed = DecodeFailed(frame);
+  if (!failed) return Error(Code::kInvalid, "the bridge process answers what nobody asked");
+  return failed->error;
 }
 
 Status BridgeProcess::Supervise(StepId command, const Fd& listener, pid_t world) {
   const int passed[] = {listener.get()};
-  TRY_ASSIGN(const std::string frame, Ask(session::Supervise{command, world}, passed));
-  TRY(DecodeDone(frame));
-  return Ok();
+  return Send(session::Supervise{command, world}, passed);
 }
 
-Status BridgeProcess::Forget(StepId command) {
-  TRY(Send(session::Forget{command}));
-  ++untaken_;
-  return Ok();
-}
+Status BridgeProcess::Forget(StepId command) { return Send(session::Forget{command}); }
 
 Status BridgeProcess::Announce(StepId step, const std::string& label,
                                undo::IfUnchanged if_unchanged) {
   next_.reset();
-  TRY(Send(session::Announce{step, label, if_unchanged}));
-  ++untaken_;
-  return Ok();
+  return Send(session::Announce{step, label, if_unchanged});
 }
 
 Result<Closed> BridgeProcess::CloseStep(EmptyEntry empty_entry) {

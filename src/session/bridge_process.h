@@ -38,13 +38,16 @@ class BridgeProcess {
 
   const std::vector<undo::RecoveryReport>& recoveries() const { return recoveries_; }
   pid_t pid() const { return pid_; }
-  // Hung up: it has died.
+  // Ready when there is something to be looked at by CheckWork().
   int fd() const { return channel_.get(); }
+  // An error: it has died, or could not do what was only sent. Does not block.
+  Status CheckWork();
   // Says how, once it has.
   Error Death() const;
 
+  // These three only send. Requests are served in order, so whatever is asked for next finds them done; if one failed, that says so, or
+  // CheckWork(). Until a command is supervised, and for ever if that fails, its calls wait.
   Status Supervise(StepId command, const Fd& listener, pid_t world);
-  // These two only send. Requests are served in order, so whatever is asked for next finds them done; if one failed, that says so.
   Status Forget(StepId command);
   Status Announce(StepId step, const std::string& label, undo::IfUnchanged if_unchanged);
   // Until they are done. Who lets a process go on that is supervised already must wait: its next call would be faster.
@@ -63,8 +66,9 @@ class BridgeProcess {
  private:
   BridgeProcess(pid_t pid, Fd channel) : pid_(pid), channel_(std::move(channel)) {}
   Status Send(const BridgeRequest& request, std::span<const int> passed = {});
-  // The frame that answers what was sent last.
-  Result<std::string> LastAnswer();
+  // The frame that answers what was asked last. The second one returns what failed before in its place.
+  Result<std::string> NextAnswer();
+  Result<std::string> AnswerOrFailure();
   // The frame that answers it.
   Result<std::string> Ask(const BridgeRequest& request, std::span<const int> passed = {});
   Result<std::string> NextFrame();
@@ -74,7 +78,7 @@ class BridgeProcess {
   Fd channel_;
   std::optional<Status> opened_;
   std::optional<StepId> next_;
-  size_t untaken_ = 0;  // answers that nobody has waited for
+  Status failed_;  // the first of what was only sent
   std::optional<Status> end_sent_;
   std::vector<undo::RecoveryReport> recoveries_;
 };

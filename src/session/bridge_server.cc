@@ -1,6 +1,7 @@
 #include "session/bridge_server.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,11 +13,19 @@ namespace sandglass::session {
 namespace {
 
 constexpr std::chrono::milliseconds kTellEvery{50};
+// Whoever runs one command after the other has asked for the next one by then.
+constexpr std::chrono::milliseconds kQuiet{10};
 
-std::string AnswerWith(const RewindAnswer& answer) { return Encode(answer); }
+std::optional<std::string> AnswerWith(const RewindAnswer& answer) { return Encode(answer); }
+
+// Nobody waits for it.
+std::optional<std::string> AnswerWith(const Status& done) {
+  if (done.ok()) return std::nullopt;
+  return Encode(Failed{done.error()});
+}
 
 template <class Answer>
-std::string AnswerWith(const Result<Answer>& answer) {
+std::optional<std::string> AnswerWith(const Result<Answer>& answer) {
   return answer.ok() ? Encode(*answer) : Encode(Refused(answer.error()));
 }
 
@@ -26,11 +35,14 @@ Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
     const std::vector<undo::UndoPaths>& projects, undo::UndoOptions options) {
   std::unique_ptr<BridgeServer> server(new BridgeServer());
   options.observer = &server->notices_;
+  options.clock = &server->past_clock_;
+  options.steady_clock = &server->clock_;
   options.progress = [raw = server.get()](const undo::RewindProgress& at) { raw->Tell(at); };
   std::vector<bridge::ProjectSpec> specs;
   for (const undo::UndoPaths& paths : projects) {
     TRY_ASSIGN(auto log, OpenLogSoon(paths, options));
     specs.push_back({paths.project, &log->interceptor()});
+    server->book_.Add(*log, paths.store);
     server->projects_.push_back({.path = paths.project, .log = std::move(log)});
   }
   TRY_ASSIGN(server->supervisor_, bridge::Supervisor::Create(specs));
@@ -39,12 +51,13 @@ Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
     server->projects_[i].log->SetLiveWriterSource(
         [supervisor = server->supervisor_.get(), i] { return supervisor->LiveWriters(i); });
   }
+  server->supervisor_->SetBeforeCall([book = &server->book_] { return book->BeforeCall(); });
   return server;
 }
 
 BridgeServer::~BridgeServer() {
-  Settle();
   commands_.clear();
+  book_.EnterAll();
   // Left open, the next open of the log closes it.
   for (Project& project : projects_) (void)project.log->CloseAmbientStep();
 }
@@ -52,18 +65,44 @@ BridgeServer::~BridgeServer() {
 Opened BridgeServer::opened() const {
   Opened opened;
   for (const Project& project : projects_) opened.recoveries.push_back(project.log->recovery());
-  opened.next = NextId();
+  opened.next = book_.NextId();
   return opened;
 }
 
-std::string BridgeServer::Answer(const BridgeRequest& request, Fd passed, const SendBefore& send) {
-  Settle();
+std::optional<std::string> BridgeServer::Answer(const BridgeRequest& request, Fd passed,
+                                                const SendBefore& send) {
   const auto* rewind = std::get_if<RewindRequest>(&request);
   if (rewind != nullptr && rewind->progress == ProgressWanted::kYes) send_ = &send;
-  std::string answer =
+  auto answer =
       std::visit([&](const auto& ask) { return AnswerWith(Do(ask, std::move(passed))); }, request);
   send_ = nullptr;
   return answer;
+}
+
+Status BridgeServer::AwaitRequest(int channel) {
+  while (true) {
+    std::vector<bridge::SupervisedCommand*> unserved;
+    std::vector<pollfd> fds = {{channel, POLLIN, 0}};
+    for (const auto& [id, command] : commands_) {
+      if (command->unserved() < 0) continue;
+      unserved.push_back(command.get());
+      fds.push_back({command->unserved(), POLLIN, 0});
+    }
+    const int ready = ::poll(fds.data(), fds.size(), Patience());
+    for (size_t i = 0; i < unserved.size(); ++i) {
+      if (ready > 0 && fds[i + 1].revents != 0) TRY(unserved[i]->Serve());
+    }
+    if (ready == 0) book_.EnterAll();
+    if (ready > 0 && fds[0].revents != 0) return Ok();
+  }
+}
+
+// Milliseconds; -1 for ever.
+int BridgeServer::Patience() const {
+  const auto enter_by = book_.EnterBy();
+  if (!enter_by) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*enter_by - clock_.Now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, kQuiet.count()));
 }
 
 void BridgeServer::Tell(const undo::RewindProgress& progress) {
@@ -73,98 +112,46 @@ void BridgeServer::Tell(const undo::RewindProgress& progress) {
   (*send_)(Encode(progress));
 }
 
-Result<Done> BridgeServer::Do(const Supervise& ask, Fd listener) {
+Status BridgeServer::Do(const Supervise& ask, Fd listener) {
   if (!listener) return Error(Code::kInvalid, "a command without its listener");
   if (commands_.contains(ask.command))
     return Error(Code::kExists, fmt::format("command {} has a listener", ask.command.value));
-  TRY_ASSIGN(auto command, supervisor_->Supervise(std::move(listener), ask.world));
+  TRY_ASSIGN(auto command,
+             supervisor_->Supervise(std::move(listener), ask.world, bridge::Serving::kOnceCalled));
   commands_.emplace(ask.command, std::move(command));
-  return Done{};
+  return Ok();
 }
 
-Result<Done> BridgeServer::Do(const Forget& ask, Fd) {
+Status BridgeServer::Do(const Forget& ask, Fd) {
   commands_.erase(ask.command);
-  return Done{};
+  return Ok();
 }
 
-Result<Done> BridgeServer::Do(const Announce& ask, Fd) {
-  for (Project& project : projects_) {
-    auto announced =
-        project.log->AnnounceStep({.label = ask.label, .id = ask.step}, ask.if_unchanged);
-    if (!announced.ok()) return announced.error();
-    project.has_step = true;
-  }
-  announced_ = ask;
-  return Done{};
-}
+Status BridgeServer::Do(const Announce& ask, Fd) { return book_.Announce(ask); }
 
 Result<Closed> BridgeServer::Do(const CloseStep& ask, Fd) {
   if (commands_.empty()) supervisor_->ForgetWriters();
-  Closed closed{.changed = MayHaveChanged()};
-  closes_later_ = ask.empty_entry == EmptyEntry::kLater && IsEmptyForSure();
-  if (!closes_later_) TRY(CloseAll());
-  closed.next = NextId();
-  if (closes_later_) closed.next = std::max(closed.next, StepId{announced_.step.value + 1});
+  Closed closed;
+  TRY_ASSIGN(closed.changed,
+             book_.Close(ask.empty_entry, commands_.empty() ? Left::kNone : Left::kSome));
+  closed.next = book_.NextId();
   closed.notices = notices_.Take();
   if (std::string refused = supervisor_->TakeRefusals(); !refused.empty())
     closed.notices.push_back("a change was refused: " + refused);
   return closed;
 }
 
-// What processes wrote to files that they had open before is seen when it closes.
-bool BridgeServer::MayHaveChanged() const {
-  return HasBegun() || std::ranges::any_of(projects_, [](const Project& project) {
-           return project.has_step && project.log->has_shadows();
-         });
-}
-
-// It has not begun, nobody is left who could begin it, and it will have its entry, so that its id is used.
-bool BridgeServer::IsEmptyForSure() const {
-  const bool recorded = announced_.if_unchanged == undo::IfUnchanged::kRecorded;
-  return recorded && commands_.empty() && !MayHaveChanged() &&
-         std::ranges::all_of(projects_, [](const Project& project) {
-           return project.has_step && !project.log->open_step() && project.log->redo_depth() == 0;
-         });
-}
-
-void BridgeServer::Settle() {
-  if (!std::exchange(closes_later_, false)) return;
-  const Status closed = CloseAll();
-  if (!closed.ok())
-    notices_.Add(fmt::format("step {}, which changed nothing, is not in the history: {}",
-                             announced_.step.value, closed.error().message()));
-}
-
-// In all projects, whatever fails in one of them; the first failure is told.
-Status BridgeServer::CloseAll() {
-  Status all;
-  for (Project& project : projects_) {
-    if (!std::exchange(project.has_step, false)) continue;
-    auto closed = project.log->CloseStep();
-    if (!closed.ok() && all.ok()) all = closed.error();
-  }
-  return all;
-}
-
-bool BridgeServer::HasBegun() const {
-  return std::ranges::any_of(projects_, [](const Project& project) {
-    return project.has_step && project.log->open_step().has_value();
-  });
-}
-
-StepId BridgeServer::NextId() const {
-  StepId next{1};
-  for (const Project& project : projects_) next = std::max(next, project.log->next_step_id());
-  return next;
-}
-
 Result<Position> BridgeServer::Do(const AskPosition&, Fd) {
-  return Position{.next = NextId(), .begun = HasBegun()};
+  return Position{.next = book_.NextId(), .begun = book_.HasBegun()};
 }
 
-Result<Ended> BridgeServer::Do(const End&, Fd) { return Ended{.notices = notices_.Take()}; }
+Result<Ended> BridgeServer::Do(const End&, Fd) {
+  book_.EnterAll();
+  return Ended{.notices = notices_.Take()};
+}
 
 RewindAnswer BridgeServer::Do(const RewindRequest& request, Fd) {
+  book_.EnterAll();
   const auto project = std::ranges::find(projects_, request.project, &Project::path);
   if (project == projects_.end())
     return Refused(

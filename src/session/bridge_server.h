@@ -1,10 +1,14 @@
 // BridgeServer: what the bridge process does. It owns the undo logs and the supervisor; nobody else touches the projects while it
 // lives. Requests come one at a time; the supervisor's threads serve the commands meanwhile. One thread.
+//
+// What makes nobody wait is done while nothing is asked for: a command gets its threads with its first call, and steps that changed
+// nothing their entries in the history when it has been quiet for a moment.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +18,7 @@
 #include "bridge/supervise/supervisor.h"
 #include "session/bridge_messages.h"
 #include "session/notices.h"
+#include "session/step_book.h"
 #include "undo/undo_log.h"
 
 namespace sandglass::session {
@@ -30,40 +35,36 @@ class BridgeServer {
   Opened opened() const;
   // A frame that goes before an answer.
   using SendBefore = std::function<void(const std::string& frame)>;
-  // The frame that answers it. `passed` came with the request, and may be none.
-  std::string Answer(const BridgeRequest& request, Fd passed, const SendBefore& send);
-  // Does what the last answer left for later; to be called when that has been sent.
-  void Settle();
+  // The frame that answers it; nullopt: it needs none. `passed` came with the request, and may be none.
+  std::optional<std::string> Answer(const BridgeRequest& request, Fd passed,
+                                    const SendBefore& send);
+  // Until there is something to be read from `channel`. An error: a command makes calls and cannot be served. To be told, as a Failed.
+  Status AwaitRequest(int channel);
 
  private:
   BridgeServer() = default;
   struct Project {
     std::string path;
     std::unique_ptr<undo::UndoLog> log;
-    bool has_step = false;  // that begins with its first change, or has begun
   };
 
-  Result<Done> Do(const Supervise& ask, Fd listener);
-  Result<Done> Do(const Forget& ask, Fd);
-  Result<Done> Do(const Announce& ask, Fd);
+  Status Do(const Supervise& ask, Fd listener);
+  Status Do(const Forget& ask, Fd);
+  Status Do(const Announce& ask, Fd);
   Result<Closed> Do(const CloseStep& ask, Fd);
   Result<Position> Do(const AskPosition&, Fd);
   Result<Ended> Do(const End&, Fd);
   RewindAnswer Do(const RewindRequest& request, Fd);
   void Tell(const undo::RewindProgress& progress);
-  Status CloseAll();
-  bool HasBegun() const;
-  bool MayHaveChanged() const;
-  bool IsEmptyForSure() const;
-  StepId NextId() const;
+  int Patience() const;
 
   const SendBefore* send_ = nullptr;  // while a rewind is at work of which somebody wants to know
   SteadyClock clock_;
   Instant told_{};
   Notices notices_;
+  PastClock past_clock_;
   std::vector<Project> projects_;
-  Announce announced_;         // the last one
-  bool closes_later_ = false;  // the step of the last announcement, which is empty
+  StepBook book_{notices_, past_clock_};
   std::unique_ptr<bridge::Supervisor> supervisor_;
   std::map<StepId, std::unique_ptr<bridge::SupervisedCommand>> commands_;
 };

@@ -63,6 +63,7 @@ control::Exec CommandRun::ExecFor() const {
   if (!spec_.cwd.empty()) exec.cwd = spec_.cwd;
   exec.pty = streams_.terminal();
   exec.takes_input = true;
+  exec.more_come = spec_.after == AfterCommand::kSessionGoesOn && !shell_;
   exec.timeout = spec_.timeout;
   return exec;
 }
@@ -186,7 +187,7 @@ std::vector<pollfd> CommandRun::Watched() const {
   }
   for (const SupervisedProcesses& processes : parts_.processes)
     fds.push_back({processes.listener.get(), 0, 0});
-  fds.push_back({parts_.bridge->fd(), 0, 0});
+  fds.push_back({parts_.bridge->fd(), POLLIN, 0});
   parts_.server->AddTo(fds);
   if (shell_) shell_->channel().AddTo(fds);
   return fds;
@@ -212,7 +213,7 @@ Status CommandRun::Turn() {
   if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) ReadChannel();
   if (fds[3].revents != 0 || !input_.empty()) TakeInput();
   for (Stream stream : kStreams) TRY(WriteOutput(stream));
-  if (HungUp(parts_.bridge->fd())) return parts_.bridge->Death();
+  TRY(parts_.bridge->CheckWork());
   TRY(NoticeEndedProcesses());
   parts_.tracker.Tick();
   TRY(Act());

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "session/empty_steps.h"
 #include "session/former_world.h"
 #include "session/request_server.h"
 
@@ -42,6 +43,7 @@ Status RemoveLeftovers(const std::string& store) {
       S_ISSOCK(socket.st_mode))
     ::unlinkat(folder.get(), kSocketName, 0);
   ForgetWorld(store);
+  ForgetLeftSteps(folder.get());
   return Ok();
 }
 
@@ -49,7 +51,9 @@ Status RemoveLeftovers(const std::string& store) {
 
 Result<std::unique_ptr<undo::UndoLog>> OpenLogSoon(const undo::UndoPaths& paths,
                                                    const undo::UndoOptions& options) {
-  return Soon(paths.store, [&] { return undo::UndoLog::Open(paths, options); });
+  TRY_ASSIGN(auto log, Soon(paths.store, [&] { return undo::UndoLog::Open(paths, options); }));
+  EnterLeftSteps(paths.store, *log);
+  return log;
 }
 
 Status DiscardLogSoon(const undo::UndoPaths& paths) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memory>
@@ -11,6 +13,8 @@
 
 #include "base/io.h"
 #include "base/process_tree.h"
+#include "session/former_world.h"
+#include "session/open_log.h"
 #include "session/session.h"
 #include "session/standstill.h"
 #include "tests/support/must.h"
@@ -76,6 +80,72 @@ TEST_F(SeveralCommands, AStepThatChangedSomethingIsInTheHistoryWhenItsEndIsTold)
   ASSERT_EQ(report.projects.size(), 1u);
   EXPECT_EQ(report.projects[0].changes.size(), 1u);
   EXPECT_THAT(History(), ElementsAre(1, 2));
+}
+
+// Nobody has to ask for it, and no end has to come.
+TEST_F(SeveralCommands, EmptyStepsGetIntoTheHistoryWhenItIsQuiet) {
+  Run("true");
+  Run("true");
+  for (int i = 0; i < 500 && History().size() < 2; ++i) ::usleep(10'000);
+  EXPECT_THAT(History(), ElementsAre(1, 2));
+}
+
+// As another terminal reads it.
+TEST_F(SeveralCommands, EmptyStepsAreInTheHistoryWhileTheNextCommandRuns) {
+  Run("true");
+  const pid_t reader = MustCall(::fork(), "fork");
+  if (reader == 0) {
+    bool seen = false;
+    for (int i = 0; i < 500 && !seen; ++i) {
+      ::usleep(10'000);
+      seen = History() == std::vector<int64_t>{1};
+    }
+    ::_exit(seen && !workspace_.Exists("made") ? 0 : 1);
+  }
+  Run("sleep 6; echo new > made");
+  int status = -1;
+  EXPECT_EQ(::waitpid(reader, &status, 0), reader);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(History(), ElementsAre(1, 2));
+}
+
+TEST_F(SeveralCommands, EmptyStepsStandBeforeTheStepThatFollowsThem) {
+  for (int i = 0; i < 3; ++i) Run("true");
+  EXPECT_EQ(Run("for i in 1 2 3 4 5 6 7 8; do echo new > made$i & done; wait").step, StepId{4});
+  Run("true");
+  Run("rm made1");
+  session_.reset();
+  EXPECT_THAT(History(), ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+// Nothing of them is lost, so no id that somebody was told means another command later.
+TEST_F(SeveralCommands, EmptyStepsAreInTheHistoryAfterAKill) {
+  session_.reset();
+  const pid_t killed = MustCall(::fork(), "fork");
+  if (killed == 0) {
+    session_ = Must(session::Session::Start(options_));
+    for (int i = 0; i < 3; ++i) Run("true");
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(killed, &status, 0), killed);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  const undo::UndoPaths& paths = options_.projects.front().paths;
+  Must(session::EndFormerWorld(paths.store));
+  const auto log = Must(session::OpenLogSoon(paths, {}));
+  EXPECT_THAT(History(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(log->next_step_id(), StepId{4});
+}
+
+// The one in reserve is theirs to kill: it is a keeper.
+TEST_F(SeveralCommands, WhoKillsTheNextKeeperDoesNotKeepTheNextCommandFromRunning) {
+  const auto report =
+      Run("sleep 0.1; for p in /proc/[0-9]*; do "
+          "[ \"$(cat $p/comm)\" = sg-keeper ] && [ ${p#/proc/} != $PPID ] && "
+          "kill -KILL ${p#/proc/}; done; true");
+  EXPECT_EQ(report.outcome.exit_code, 0);
+  EXPECT_EQ(Run("echo new > made").outcome.exit_code, 0);
+  EXPECT_TRUE(workspace_.Exists("made"));
 }
 
 // Whoever is left behind may still write: its step is not put off.

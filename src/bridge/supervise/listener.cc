@@ -81,6 +81,17 @@ Listener::Received Listener::Receive(seccomp_notif& call) const {
   return (state.revents & POLLHUP) != 0 ? Received::kEnded : Received::kNothing;
 }
 
+Listener::Received Listener::Await() const {
+  pollfd state{fd_.get(), POLLIN, 0};
+  while (::poll(&state, 1, -1) < 0) continue;
+  return (state.revents & POLLIN) != 0 ? Received::kCall : Received::kEnded;
+}
+
+bool Listener::EndsWithin(std::chrono::milliseconds time) const {
+  pollfd state{fd_.get(), 0, 0};
+  return ::poll(&state, 1, static_cast<int>(time.count())) > 0;
+}
+
 bool Listener::IsWaiting(uint64_t id) const {
   return ::ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }

@@ -3,6 +3,7 @@
 
 #include <linux/seccomp.h>
 
+#include <chrono>
 #include <cstdint>
 
 #include "base/fd.h"
@@ -17,6 +18,11 @@ class Listener {
   enum class Received : uint8_t { kCall, kNothing, kEnded };
   // Blocks until a task makes a supervised call. kNothing: it went away again. kEnded: no task is left, or never will be.
   Received Receive(seccomp_notif& call) const;
+  // The same without taking it, and never kNothing.
+  Received Await() const;
+  // Waits until no task is left; false: some still are.
+  bool EndsWithin(std::chrono::milliseconds time) const;
+  int fd() const { return fd_.get(); }
   // Does the task still wait for the answer? Whatever was read from /proc or from its memory before is its own only if so.
   bool IsWaiting(uint64_t id) const;
 

@@ -93,6 +93,7 @@ struct Shared {
   Resolver resolver{projects, writers};
   BoundSockets sockets;
   Refusals refusals;
+  std::function<Status()> before_call;  // as of Supervisor::SetBeforeCall()
 
   // What is only remembered to be faster.
   void FreeDescriptors() {

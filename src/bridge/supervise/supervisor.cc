@@ -22,10 +22,12 @@ namespace {
 constexpr size_t kMostResting = 2;  // workers that wait for the seat; more of them end
 constexpr size_t kMaxWorkers = 64;  // held operations and all
 constexpr std::chrono::milliseconds kLookEvery{1};
+constexpr int kQuietLooks = 8;  // so many without a call, and the guard sleeps until there is one
+constexpr std::chrono::milliseconds kEndsWithin{
+    10'000};  // a world that may use little CPU takes its time
+
 // Does performing it use the task's descriptors or folders, which fails if that is gone?
 bool HasProof(const SyscallRule& rule) { return rule.fd >= 0 || rule.at.path >= 0; }
-
-constexpr int kQuietLooks = 8;  // so many without a call, and the guard sleeps until there is one
 
 }  // namespace
 
@@ -34,10 +36,10 @@ constexpr int kQuietLooks = 8;  // so many without a call, and the guard sleeps 
 // it is answered. When another one calls, several may be at work, and the seat goes to another worker before the call is performed.
 // The guard looks after calls that take long meanwhile (a safeguard asks somebody, content is copied): it gives their seat away.
 struct SupervisedCommand::State {
-  State(Shared& shared_state, Fd fd, std::shared_ptr<const WorldView> world)
-      : shared(shared_state), listener(std::move(fd)), view(std::move(world)) {}
+  State(Shared& shared_state, Fd fd) : shared(shared_state), listener(std::move(fd)) {}
 
   void StartWorker() REQUIRES(mutex);
+  void StartFirst() EXCLUDES(mutex);
   void Work();
   bool TakeSeat() EXCLUDES(mutex);
   void Sit();
@@ -54,7 +56,9 @@ struct SupervisedCommand::State {
 
   Shared& shared;
   const Listener listener;
-  const std::shared_ptr<const WorldView> view;  // owners: all commands of the world
+  std::shared_ptr<const WorldView>
+      view;  // owners: all commands of the world; there before the workers
+  std::function<Status()> look_at_world;  // sets it; empty: it is there. Not for workers
   std::atomic<uint64_t> calls{0};
 
   Mutex mutex;
@@ -80,6 +84,11 @@ struct SupervisedCommand::State {
 void SupervisedCommand::State::StartWorker() {
   ++workers;
   threads.emplace_back([this] { Work(); });
+}
+
+void SupervisedCommand::State::StartFirst() {
+  MutexLock lock(mutex);
+  StartWorker();
 }
 
 void SupervisedCommand::State::Work() {
@@ -195,6 +204,7 @@ void SupervisedCommand::State::End() {
 // How many tasks there are, and folders they are in, is up to the commands. What failed for want of a descriptor changed nothing.
 Answer SupervisedCommand::State::Handle(const seccomp_notif& notification) {
   calls.fetch_add(1, std::memory_order_relaxed);
+  if (shared.before_call && !shared.before_call().ok()) return Answer::Fail(EIO);
   const auto is_short = [](const Answer& answer) {
     return answer.kind == Answer::Kind::kFail && answer.value == EMFILE;
   };
@@ -285,15 +295,24 @@ Result<std::shared_ptr<const WorldView>> Supervisor::ViewOf(pid_t pid) {
   return view;
 }
 
-Result<std::unique_ptr<SupervisedCommand>> Supervisor::Supervise(Fd listener, pid_t pid) {
-  TRY_ASSIGN(std::shared_ptr<const WorldView> view, ViewOf(pid));
-  auto state =
-      std::make_shared<SupervisedCommand::State>(*shared_, std::move(listener), std::move(view));
-  {
-    MutexLock lock(state->mutex);
-    state->StartWorker();
+Result<std::unique_ptr<SupervisedCommand>> Supervisor::Supervise(Fd listener, pid_t pid,
+                                                                 Serving serving) {
+  auto state = std::make_shared<SupervisedCommand::State>(*shared_, std::move(listener));
+  auto look = [this, pid, raw = state.get()]() -> Status {
+    TRY_ASSIGN(raw->view, ViewOf(pid));
+    return Ok();
+  };
+  if (serving == Serving::kOnceCalled) {
+    state->look_at_world = std::move(look);
+  } else {
+    TRY(look());
+    state->StartFirst();
   }
   return std::make_unique<SupervisedCommand>(std::move(state));
+}
+
+void Supervisor::SetBeforeCall(std::function<Status()> before_call) {
+  shared_->before_call = std::move(before_call);
 }
 
 std::vector<undo::ObjectRef> Supervisor::LiveWriters(size_t project) {
@@ -308,7 +327,28 @@ SupervisedCommand::SupervisedCommand(std::shared_ptr<State> state) : state_(std:
 
 SupervisedCommand::~SupervisedCommand() { Wait(); }
 
+int SupervisedCommand::unserved() const {
+  return state_->look_at_world ? state_->listener.fd() : -1;
+}
+
+Status SupervisedCommand::Serve() {
+  if (unserved() < 0) return Ok();
+  const bool called = state_->listener.Await() == Listener::Received::kCall;
+  const Status looked = called ? state_->look_at_world() : Ok();
+  // Of a world that is ending there is nothing to be seen, and soon no process is left.
+  if (!looked.ok() && !state_->listener.EndsWithin(kEndsWithin)) return looked;
+  state_->look_at_world = nullptr;
+  if (called && looked.ok()) {
+    state_->StartFirst();
+    return Ok();
+  }
+  MutexLock lock(state_->mutex);
+  state_->ended = true;
+  return Ok();
+}
+
 void SupervisedCommand::Wait() {
+  while (!Serve().ok()) continue;  // until its processes are gone: nobody serves them
   std::vector<std::thread> threads;
   {
     MutexLock lock(state_->mutex);

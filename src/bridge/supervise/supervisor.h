@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,14 +29,22 @@ struct ProjectSpec {
   undo::Interceptor* interceptor;
 };
 
+// When a command gets its workers. Once called: whoever asked for that waits until SupervisedCommand::unserved() is ready and calls
+// Serve(). Most commands that change nothing make no call, and need none.
+enum class Serving : uint8_t { kAtOnce, kOnceCalled };
+
 class Supervisor {
  public:
   static Result<std::unique_ptr<Supervisor>> Create(const std::vector<ProjectSpec>& projects);
   ~Supervisor();
 
-  // Serves the filter of one command until none of its processes is left. `pid` is any process of its world, as it is mounted
-  // for good.
-  Result<std::unique_ptr<SupervisedCommand>> Supervise(Fd listener, pid_t pid);
+  // Serves the filter of one command until none of its processes is left, and must outlive it. `pid` is any process of its world,
+  // as it is mounted for good, and stays its number while a process of the command is left.
+  Result<std::unique_ptr<SupervisedCommand>> Supervise(Fd listener, pid_t pid,
+                                                       Serving serving = Serving::kAtOnce);
+  // Called before each supervised call is looked at, on its worker; may block. An error: the call fails with EIO. To be set before a
+  // command is supervised.
+  void SetBeforeCall(std::function<Status()> before_call);
 
   // Objects of a project (by its place in the list given to Create) that a process may still write to. Valid until the next call.
   std::vector<undo::ObjectRef> LiveWriters(size_t project);
@@ -63,6 +72,11 @@ class SupervisedCommand {
   SupervisedCommand& operator=(const SupervisedCommand&) = delete;
   ~SupervisedCommand();
 
+  // What to wait for while it has no workers: ready when they are needed, or never will be. -1: there is nothing to wait for.
+  int unserved() const;
+  // Waits for that, and serves its calls from then on. An error: the world cannot be looked at, and they wait as before. One thread
+  // at a time, also with Wait().
+  Status Serve();
   // Until the last process of the command is gone and its calls are done.
   void Wait();
   // How many calls were answered, for measurements.
