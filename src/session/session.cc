@@ -134,6 +134,8 @@ Session::~Session() {
   if (!is_empty) parts_->world.reset();
   for (const undo::UndoPaths& paths : parts_->writable) ForgetWorld(paths.store);
   parts_->bridge->BeginEnd();
+  // While the kernel takes the world apart.
+  if (is_empty && parts_->system) parts_->system->RemoveUnlessKept();
   parts_->world.reset();
   for (const std::string& notice : parts_->bridge->End()) parts_->log.Warn(notice);
 }

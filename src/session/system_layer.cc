@@ -46,8 +46,10 @@ Result<SystemLayer> SystemLayer::Take(const std::string& folder, Fd lock, End en
   return layer;
 }
 
-SystemLayer::~SystemLayer() {
-  if (lock_ && end_ == End::kIsRemoved) RemoveFolder(folder_);
+void SystemLayer::RemoveUnlessKept() {
+  if (lock_ && std::exchange(end_, End::kStays) == End::kIsRemoved) RemoveFolder(folder_);
 }
+
+SystemLayer::~SystemLayer() { RemoveUnlessKept(); }
 
 }  // namespace sandglass::session

@@ -21,6 +21,8 @@ class SystemLayer {
   ~SystemLayer();
 
   const std::string& folder() const { return folder_; }
+  // What the destructor would remove, ahead of it: no process is left that could use it.
+  void RemoveUnlessKept();
 
  private:
   enum class End : uint8_t { kStays, kIsRemoved };
