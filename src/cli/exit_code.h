@@ -9,7 +9,14 @@
 namespace sandglass::cli {
 
 // Of `run` the exit code is the command's own, and may be any number.
-enum class ExitCode : uint8_t { kOk = 0, kFailed = 1, kUsage = 2, kConflict = 3, kNotRun = 125 };
+enum class ExitCode : uint8_t {
+  kOk = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kConflict = 3,
+  kNotRun = 125,
+  kRefused = 126
+};
 
 struct ExitCodeRow {
   ExitCode code;
@@ -25,13 +32,16 @@ inline constexpr ExitCodeRow kExitCodes[] = {
      "finds such a conflict"},
     {ExitCode::kNotRun,
      "of run alone: the command was not run, or not to its end, for a reason of ours, or some of "
-     "what "
-     "it staged was not applied. All its "
-     "other exit codes are the "
-     "command's: 128+n for signal n, 126 if it may not be executed, 127 if there is no such "
+     "what it staged was not applied"},
+    {ExitCode::kRefused,
+     "of run alone: it was refused, and nothing ran: a protection or a limit cannot be had here, "
+     "or the project is none that can be protected. Also if the command may not be executed. All "
+     "its other exit codes are the command's: 128+n for signal n, 127 if there is no such "
      "program"},
 };
 
 ExitCode ExitCodeFor(Code code);
+// Of `run`, where the command did not run, or not to its end.
+ExitCode ExitCodeOfRun(const Error& error);
 
 }  // namespace sandglass::cli

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -19,38 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kReadOnlySuffix = ":ro";
-
-// Themselves, not what lies below.
-constexpr const char* kFoldersOfTheSystem[] = {
-    "/bin",     "/boot",      "/dev",      "/etc",       "/home", "/lib",     "/lib32",
-    "/lib64",   "/libx32",    "/media",    "/mnt",       "/opt",  "/proc",    "/root",
-    "/run",     "/sbin",      "/srv",      "/sys",       "/tmp",  "/usr",     "/usr/bin",
-    "/usr/lib", "/usr/local", "/usr/sbin", "/usr/share", "/var",  "/var/lib", "/var/tmp"};
-
-bool IsSame(const char* path, const std::string& project) {
-  std::error_code ignored;
-  return path != nullptr && fs::equivalent(path, project, ignored);
-}
-
-// "": it is a folder like others.
-std::string WhyTooBroad(const std::string& project) {
-  if (IsSame(std::getenv("HOME"), project)) return "your whole home folder";
-  const bool of_the_system = std::ranges::any_of(
-      kFoldersOfTheSystem, [&](const char* folder) { return IsSame(folder, project); });
-  return of_the_system ? "a folder of the system" : "";
-}
-
-// A command may do what it likes there, and all of it would have to be watched and kept.
-Status CheckNotTooBroad(const std::string& project, const Arguments& arguments) {
-  if (project == "/")
-    return Error(Code::kInvalid,
-                 "/ cannot be a project: all that a world hides or keeps lies inside it; choose a "
-                 "folder with -p");
-  const std::string why = WhyTooBroad(project);
-  if (why.empty() || arguments.Has(kAllowBroadOption.name)) return Ok();
-  return Error(Code::kInvalid, fmt::format("{} is {}: choose a project folder with -p, or say --{}",
-                                           project, why, kAllowBroadOption.name));
-}
 
 Result<session::SessionProject> ProjectNamed(const Arguments& arguments, std::string_view given) {
   session::SessionProject project;
@@ -85,8 +52,6 @@ Result<std::vector<session::SessionProject>> ChooseProjects(const Arguments& arg
     projects.push_back(std::move(project));
   }
   TRY(CheckOneStore(arguments, projects));
-  for (const session::SessionProject& project : projects)
-    TRY(CheckNotTooBroad(project.paths.project, arguments));
   return projects;
 }
 

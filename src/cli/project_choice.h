@@ -23,7 +23,7 @@ inline constexpr Option kAllowBroadOption{
     .name = "allow-broad",
     .help = "even if a project is your whole home folder or a folder of the system"};
 
-// At least one. kInvalid: a folder is too broad, or the options contradict each other. kNotFound: there is no such folder.
+// At least one. kInvalid: the options contradict each other. kNotFound: there is no such folder.
 Result<std::vector<session::SessionProject>> ChooseProjects(const Arguments& arguments);
 
 // What to type to take back a step of this project, from the current folder.

@@ -171,7 +171,7 @@ Status Run(const Arguments& arguments, Console& console) {
   if (done.ok()) return done;
   console.Fail(done.error());
   TRY(place.Write(console.ErrorToJson(done.error()), console.streams()));
-  console.SetExitCode(static_cast<uint8_t>(ExitCode::kNotRun));
+  console.SetExitCode(static_cast<uint8_t>(ExitCodeOfRun(done.error())));
   return Ok();
 }
 

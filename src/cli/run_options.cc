@@ -195,6 +195,7 @@ Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Con
   TRY_ASSIGN(options.limits, LimitsFor(arguments));
   if (arguments.Has(kWithoutLandlockOption.name))
     options.without_landlock.emplace(world::kWithoutLandlockFlag);
+  if (arguments.Has(kAllowBroadOption.name)) options.allow_broad.emplace(session::kAllowBroadFlag);
   TRY_ASSIGN(options.shim_path, FindShim());
   return options;
 }

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -38,6 +40,39 @@ constexpr std::string_view kNetworkFuse[] = {
     "sshfs",      "rclone",   "s3fs",      "glusterfs", "ceph",     "ceph-fuse",   "gcsfuse",
     "goofys",     "juicefs",  "mfs",       "curlftpfs", "davfs",    "blobfuse",    "blobfuse2",
     "gvfsd-fuse", "smbnetfs", "seaweedfs", "cvmfs",     "mount-s3", "vmhgfs-fuse", "prl_fsd"};
+
+// Themselves, not what lies below.
+constexpr const char* kFoldersOfTheSystem[] = {
+    "/bin",     "/boot",      "/dev",      "/etc",       "/home", "/lib",     "/lib32",
+    "/lib64",   "/libx32",    "/media",    "/mnt",       "/opt",  "/proc",    "/root",
+    "/run",     "/sbin",      "/srv",      "/sys",       "/tmp",  "/usr",     "/usr/bin",
+    "/usr/lib", "/usr/local", "/usr/sbin", "/usr/share", "/var",  "/var/lib", "/var/tmp"};
+
+// "": it is a folder like others.
+std::string_view WhyTooBroad(const std::string& project) {
+  struct stat itself{};
+  if (::stat(project.c_str(), &itself) != 0) return "";
+  const auto is = [&](const char* path) {
+    struct stat other{};
+    return path != nullptr && ::stat(path, &other) == 0 && other.st_ino == itself.st_ino &&
+           other.st_dev == itself.st_dev;
+  };
+  if (is(std::getenv("HOME"))) return "your whole home folder";
+  return std::ranges::any_of(kFoldersOfTheSystem, is) ? "a folder of the system" : "";
+}
+
+// A command may do what it likes there, and all of it would have to be watched and kept.
+Status CheckNotTooBroad(const std::string& project,
+                        const std::optional<AllowBroadProject>& allowed) {
+  if (project == "/")
+    return Error(Code::kDenied,
+                 "/ cannot be a project: all that a world hides or keeps lies inside it; choose a "
+                 "folder with -p");
+  const std::string_view why = allowed ? "" : WhyTooBroad(project);
+  if (why.empty()) return Ok();
+  return Error(Code::kDenied, fmt::format("{} is {}: choose a project folder with -p, or say {}",
+                                          project, why, kAllowBroadFlag));
+}
 
 Status CheckApart(const std::string& one, const std::string& other) {
   if (one == other) return Error(Code::kInvalid, fmt::format("{} is named twice as project", one));
@@ -109,6 +144,8 @@ Status CheckProjects(const SessionOptions& options) {
   if (projects.empty() || projects.size() > kMaxProjects)
     return Error(Code::kInvalid, fmt::format("there may be 1 to {} projects, not {}", kMaxProjects,
                                              projects.size()));
+  for (const SessionProject& project : projects)
+    TRY(CheckNotTooBroad(project.paths.project, options.allow_broad));
   for (size_t i = 0; i < projects.size(); ++i) {
     for (size_t j = 0; j < projects.size(); ++j) {
       if (i < j) TRY(CheckApart(projects[i].paths.project, projects[j].paths.project));

@@ -10,7 +10,7 @@
 namespace sandglass::session {
 
 // kInvalid: too few or too many, two of them overlap, or the store of one lies in another, where commands could reach it.
-// kUnsupported: one is to be changed, and its file system is read-only or another machine's.
+// kDenied: one is too broad. kUnsupported: one is to be changed, and its file system is read-only or another machine's.
 Status CheckProjects(const SessionOptions& options);
 
 // The name of a file system that other machines may change as well, so that their changes could not be told from a command's; "": it is

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "control/command_tracker.h"
+#include "session/allow_broad.h"
 #include "session/host_streams.h"
 #include "undo/undo_log.h"
 #include "world/local/spec.h"
@@ -38,6 +39,8 @@ struct SessionOptions {
   std::vector<std::string> hidden_paths;
   std::vector<std::string> extra_read_only, extra_read_write;
   world::Limits limits;
+  // None: a project that is a whole home folder, or a folder of the system, is refused.
+  std::optional<AllowBroadProject> allow_broad = {};
   // None: a kernel without Landlock is refused. Else each report warns of what that leaves open.
   std::optional<world::WithoutLandlock> without_landlock = {};
   std::string shim_path;

@@ -108,7 +108,7 @@ TEST_F(SandglassProjects, OneWithinOrAroundAnotherThatHasAHistoryIsRefused) {
   EXPECT_EQ(Shell("touch made").exit_code, 0);
   const Ended within =
       Sandglass({"run", "-p", workspace_.Path("src"), "--", "touch", "made-within"});
-  EXPECT_EQ(within.exit_code, 125);
+  EXPECT_EQ(within.exit_code, 126);
   EXPECT_THAT(within.err, HasSubstr("sandglass discard --project " + workspace_.project()));
   EXPECT_FALSE(workspace_.Exists("src/made-within"));
 
@@ -116,7 +116,7 @@ TEST_F(SandglassProjects, OneWithinOrAroundAnotherThatHasAHistoryIsRefused) {
   MustCall(::mkdir(inner.c_str(), 0755), inner);
   EXPECT_EQ(Sandglass({"run", "-p", inner, "--", "touch", "made"}).exit_code, 0);
   const Ended around = Sandglass({"run", "-p", other_, "--", "touch", "made-around"});
-  EXPECT_EQ(around.exit_code, 125);
+  EXPECT_EQ(around.exit_code, 126);
   EXPECT_THAT(around.err, HasSubstr("sandglass discard --project " + inner));
   EXPECT_FALSE(ExistsInOther("made-around"));
 }
@@ -182,8 +182,8 @@ TEST_F(SandglassProjects, TheReportCanGoToAFileAndTellsSignalsAndFailures) {
   EXPECT_EQ(killed().GetInt("signal").value(), 9);
   EXPECT_EQ(killed().GetString("ending").value(), "signalled");
   const Ended refused = Sandglass({"run", "--json=" + file, "-p", "/", "--", "true"});
-  EXPECT_EQ(refused.exit_code, 125);
-  EXPECT_EQ(killed().Find("error")->GetString("code").value(), "invalid");
+  EXPECT_EQ(refused.exit_code, 126);
+  EXPECT_EQ(killed().Find("error")->GetString("code").value(), "denied");
   EXPECT_EQ(refused.out, "");
   const Ended nowhere = Sandglass({"run", "--json=/no/such/folder", "--", "touch", "made"});
   EXPECT_EQ(nowhere.exit_code, 125);
@@ -201,10 +201,10 @@ TEST_F(SandglassProjects, FoldersOfTheSystemAreRefusedUnlessThatIsMeant) {
   for (const char* folder : {"/etc", "/usr", "/proc", "/sys", "/dev", "/boot", "/bin", "/lib",
                              "/sbin", "/var", "/run", "/tmp", "/home"}) {
     const Ended ran = Sandglass({"run", "-p", folder, "--", "true"});
-    EXPECT_EQ(ran.exit_code, 125) << folder;
+    EXPECT_EQ(ran.exit_code, 126) << folder;
     EXPECT_THAT(ran.err, HasSubstr("--allow-broad")) << folder;
   }
-  EXPECT_EQ(Sandglass({"run", "-p", home_ + ":ro", "--", "true"}).exit_code, 125)
+  EXPECT_EQ(Sandglass({"run", "-p", home_ + ":ro", "--", "true"}).exit_code, 126)
       << "it holds what commands must not see";
 }
 
@@ -213,7 +213,7 @@ TEST_F(SandglassProjects, TheWholeMachineIsNoneEvenIfThatIsMeant) {
                              {"run", "-p", "/", "--allow-broad", "--", "true"},
                              {"run", "-p", "/:ro", "--", "true"}}) {
     const Ended ran = Sandglass(words);
-    EXPECT_EQ(ran.exit_code, 125);
+    EXPECT_EQ(ran.exit_code, 126);
     EXPECT_THAT(ran.err, HasSubstr("/ cannot be a project"));
     EXPECT_THAT(ran.err, Not(HasSubstr("--allow-broad")));
   }
@@ -235,7 +235,7 @@ TEST_F(SandglassProjects, OnAReadOnlyFileSystemOneCanOnlyBeRead) {
   };
   for (const char* words : {"run -- touch made", "run --stage --discard -- touch made"}) {
     const Ended refused = run(words);
-    EXPECT_EQ(refused.exit_code, 125);
+    EXPECT_EQ(refused.exit_code, 126);
     EXPECT_THAT(refused.out,
                 HasSubstr("is on a read-only file system: use -p " + other_ + ":ro\n"));
   }

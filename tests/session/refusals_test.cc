@@ -22,7 +22,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int kNotRun = 125;
+constexpr int kNotRun = 125, kRefused = 126;
 
 void WriteSetting(const char* path, const std::string& text) {
   const Fd file(MustCall(::open(path, O_WRONLY | O_CLOEXEC), path));
@@ -50,7 +50,7 @@ TEST_F(SandglassRefuses, WhereMountsAreRefusedAndSaysWhatToDo) {
                                      {"move_mount", SYS_move_mount},
                                      {"fsopen", SYS_fsopen}}) {
     const Ended ended = RunWhere([&] { DenyCall(number); });
-    EXPECT_EQ(ended.exit_code, kNotRun) << name;
+    EXPECT_EQ(ended.exit_code, kRefused) << name;
     EXPECT_THAT(ended.err, AllOf(HasSubstr("Operation not permitted"), HasSubstr(name),
                                  HasSubstr("let it create user namespaces")));
     EXPECT_FALSE(workspace_.Exists("made"));
@@ -60,7 +60,7 @@ TEST_F(SandglassRefuses, WhereMountsAreRefusedAndSaysWhatToDo) {
 TEST_F(SandglassRefuses, WhereAnyOtherStepIsRefusedAndSaysWhatMayBeTheCause) {
   for (const uint32_t number : {SYS_pivot_root, SYS_sethostname}) {
     const Ended ended = RunWhere([&] { DenyCall(number); });
-    EXPECT_EQ(ended.exit_code, kNotRun) << number;
+    EXPECT_EQ(ended.exit_code, kRefused) << number;
     EXPECT_THAT(ended.err, HasSubstr("seccomp")) << number;
   }
 }
@@ -74,7 +74,7 @@ TEST_F(SandglassRefuses, WhereUserNamespacesAreOffAndNamesTheSetting) {
     WriteSetting("/proc/self/gid_map", gid + " " + gid + " 1");
     WriteSetting("/proc/sys/user/max_user_namespaces", "0");
   });
-  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_EQ(ended.exit_code, kRefused);
   EXPECT_THAT(ended.err, HasSubstr("sysctl user.max_user_namespaces=10000"));
 }
 
@@ -83,7 +83,7 @@ TEST_F(SandglassRefuses, WhereItMayHaveTooFewFilesOpenAndSaysWhatToRaise) {
     const rlimit few{.rlim_cur = 500, .rlim_max = 500};
     MustCall(::setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
   });
-  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_EQ(ended.exit_code, kRefused);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("1024"), HasSubstr("500"), HasSubstr("ulimit -Hn")));
   EXPECT_FALSE(workspace_.Exists("made"));
 }
@@ -111,7 +111,7 @@ TEST_F(SandglassRefuses, WhereAppArmorRestrictsNamespacesAndNamesTheSetting) {
     WriteNew(folder + "/apparmor_restrict_unprivileged_userns", "1\n");
     DenyCall(SYS_move_mount);
   });
-  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_EQ(ended.exit_code, kRefused);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("Ubuntu"),
                                HasSubstr("sysctl kernel.apparmor_restrict_unprivileged_userns=0")));
   EXPECT_FALSE(workspace_.Exists("made"));
@@ -158,13 +158,13 @@ TEST_F(SandglassRefuses, AnUndoStoreThatCannotBeReached) {
 
 TEST_F(SandglassRefuses, AKernelThatIsTooOld) {
   const Ended ended = RunWhere([] { MustCall(::personality(UNAME26), "personality"); });
-  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_EQ(ended.exit_code, kRefused);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("Linux 2.6."), HasSubstr("is too old: 5.19 is needed")));
 }
 
 TEST_F(SandglassRefuses, AKernelWithoutUserNotification) {
   const Ended ended = RunWhere([] { DenyCall(SYS_seccomp); });
-  EXPECT_EQ(ended.exit_code, kNotRun);
+  EXPECT_EQ(ended.exit_code, kRefused);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("refuses seccomp user notification"),
                                HasSubstr("--security-opt seccomp=unconfined")));
 }
@@ -172,7 +172,7 @@ TEST_F(SandglassRefuses, AKernelWithoutUserNotification) {
 TEST_F(SandglassRefuses, AKernelWithoutLandlockUnlessThatIsAccepted) {
   const auto no_landlock = [] { DenyCall(SYS_landlock_create_ruleset); };
   const Ended refused = RunWhere(no_landlock);
-  EXPECT_EQ(refused.exit_code, kNotRun);
+  EXPECT_EQ(refused.exit_code, kRefused);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("Landlock"), HasSubstr("--without-landlock")));
   EXPECT_FALSE(workspace_.Exists("made"));
 

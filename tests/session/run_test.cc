@@ -62,7 +62,7 @@ TEST_F(SandglassRun, ItsOwnFailuresAre125AndNothingRuns) {
   EXPECT_EQ(Sandglass({"run", "--timeout", "soon", "--", "touch", "made"}).exit_code, 125);
   EXPECT_EQ(Sandglass({"run", "-e", "no-value", "--", "touch", "made"}).exit_code, 125);
   const Ended broad = Sandglass({"run", "-p", home_, "--", "touch", "made"});
-  EXPECT_EQ(broad.exit_code, 125);
+  EXPECT_EQ(broad.exit_code, 126) << "that is refused";
   EXPECT_THAT(broad.err, HasSubstr("--allow-broad"));
   EXPECT_FALSE(workspace_.Exists("made"));
 }
