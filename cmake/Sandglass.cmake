@@ -75,6 +75,14 @@ if(NOT TARGET xxhash::xxhash)
   set_target_properties(xxhash::xxhash PROPERTIES
     IMPORTED_LOCATION "${XXHASH_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${XXHASH_INCLUDE_DIR}")
 endif()
+# Nor for RE2.
+find_path(RE2_INCLUDE_DIR re2/re2.h REQUIRED)
+find_library(RE2_LIBRARY re2 REQUIRED)
+if(NOT TARGET re2::re2)
+  add_library(re2::re2 UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(re2::re2 PROPERTIES
+    IMPORTED_LOCATION "${RE2_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${RE2_INCLUDE_DIR}")
+endif()
 # One spelling, whichever flavour of the library the system has.
 if(NOT TARGET zstd::libzstd)
   add_library(zstd::libzstd INTERFACE IMPORTED GLOBAL)
@@ -130,7 +138,7 @@ function(sandglass_bundle_libraries name)
   endif()
   # Before the libraries in the order of linking: the shared ones, having nothing left to offer, are not needed then.
   set(archives "")
-  foreach(archive IN ITEMS zstd boost_json boost_container xxhash)
+  foreach(archive IN ITEMS zstd boost_json boost_container xxhash re2)
     find_library(SANDGLASS_${archive}_ARCHIVE NAMES lib${archive}.a REQUIRED)
     list(APPEND archives "${SANDGLASS_${archive}_ARCHIVE}")
   endforeach()
