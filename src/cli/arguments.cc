@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-#include "cli/did_you_mean.h"
+#include "base/did_you_mean.h"
 
 namespace sandglass::cli {
 namespace {
@@ -48,6 +48,10 @@ std::string Objection(ValueKind kind, std::string_view text) {
       return std::ranges::find(kLogLevels, text) != std::end(kLogLevels)
                  ? ""
                  : fmt::format("must be one of {}", fmt::join(kLogLevels, ", "));
+    case ValueKind::kConfigAction:
+      return std::ranges::find(kConfigActions, text) != std::end(kConfigActions)
+                 ? ""
+                 : fmt::format("must be one of {}", fmt::join(kConfigActions, ", "));
   }
   return "";
 }

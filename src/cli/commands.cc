@@ -6,9 +6,9 @@ namespace sandglass::cli {
 namespace {
 
 constexpr const Command* kCommands[] = {
-    &kRunCommand,     &kShellCommand,      &kHistoryCommand, &kShowCommand,   &kDiffCommand,
-    &kUndoCommand,    &kRedoCommand,       &kRestoreCommand, &kStatusCommand, &kDoctorCommand,
-    &kDiscardCommand, &kCompletionCommand, &kVersionCommand, &kHelpCommand,
+    &kRunCommand,     &kShellCommand,  &kHistoryCommand,    &kShowCommand,    &kDiffCommand,
+    &kUndoCommand,    &kRedoCommand,   &kRestoreCommand,    &kStatusCommand,  &kDoctorCommand,
+    &kDiscardCommand, &kConfigCommand, &kCompletionCommand, &kVersionCommand, &kHelpCommand,
 };
 
 }  // namespace

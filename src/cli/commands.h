@@ -19,6 +19,7 @@ extern const Command kRestoreCommand;
 extern const Command kStatusCommand;
 extern const Command kDoctorCommand;
 extern const Command kDiscardCommand;
+extern const Command kConfigCommand;
 extern const Command kCompletionCommand;
 extern const Command kVersionCommand;
 extern const Command kHelpCommand;

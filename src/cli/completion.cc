@@ -43,6 +43,8 @@ std::string Choices(ValueKind kind) {
       return fmt::format("{}", fmt::join(kShells, " "));
     case ValueKind::kLogLevel:
       return fmt::format("{}", fmt::join(kLogLevels, " "));
+    case ValueKind::kConfigAction:
+      return fmt::format("{}", fmt::join(kConfigActions, " "));
     case ValueKind::kNone:
     case ValueKind::kFolder:
     case ValueKind::kPath:

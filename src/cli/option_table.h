@@ -16,20 +16,23 @@ class Console;
 
 // What a value must look like; completion offers what fits.
 enum class ValueKind : uint8_t {
-  kNone,      // an option without a value
-  kFolder,    // a folder on this machine
-  kPath,      // a path, of the project or of this machine
-  kStep,      // the id of a step; those of ambient steps are negative
-  kCount,     // from 1 to kMaxCount
-  kCommand,   // the name of a command
-  kShell,     // one of kShells
-  kLogLevel,  // one of kLogLevels
-  kText,      // whatever it means to the command
-  kWords,     // a program and its arguments: options end at its first word
+  kNone,          // an option without a value
+  kFolder,        // a folder on this machine
+  kPath,          // a path, of the project or of this machine
+  kStep,          // the id of a step; those of ambient steps are negative
+  kCount,         // from 1 to kMaxCount
+  kCommand,       // the name of a command
+  kShell,         // one of kShells
+  kLogLevel,      // one of kLogLevels
+  kConfigAction,  // one of kConfigActions
+  kText,          // whatever it means to the command
+  kWords,         // a program and its arguments: options end at its first word
 };
 inline constexpr uint32_t kMaxCount = 1'000'000;
 inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 inline constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
+
+inline constexpr std::string_view kConfigActions[] = {"show", "validate", "edit"};
 
 // Hidden: works, but only tools of this repository need it.
 enum class Visibility : uint8_t { kShown, kHidden };

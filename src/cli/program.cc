@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/did_you_mean.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/did_you_mean.h"
 #include "cli/help_text.h"
 
 namespace sandglass::cli {

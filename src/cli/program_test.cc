@@ -769,6 +769,33 @@ TEST_F(SandglassProgram, OddNamesAreEscapedForPeopleAndWholeInJson) {
   EXPECT_EQ(BytesFromJson(path).value(), name);
 }
 
+TEST_F(SandglassProgram, ConfigShowsAndChecksWhatTheProjectSays) {
+  const Words project = {"--project", workspace_.project()};
+  const auto config = [&](Words words) {
+    words.insert(words.begin(), {"/usr/bin/env", "SANDGLASS_HOME=" + workspace_.root() + "/home",
+                                 SANDGLASS_BINARY, "config"});
+    words.insert(words.end(), project.begin(), project.end());
+    return Execute(words);
+  };
+  EXPECT_THAT(config({"validate"}).err, HasSubstr("there is no sandglass.toml"));
+  workspace_.WriteFile("sandglass.toml", "[sandbox]\nmemory = \"1G\"\n");
+  const Ended shown = config({"show"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("\nmemory = \"1G\" "));
+  EXPECT_THAT(shown.out, HasSubstr("# project: at most so much memory"));
+  EXPECT_THAT(shown.out, HasSubstr("# max_step_count = 100"));
+  EXPECT_THAT(ParseOutput(config({"show", "--json"})).Find("files")->AsArray()->size(), 1u);
+  EXPECT_THAT(config({"validate"}).out, EndsWith("sandglass.toml: ok\n"));
+  workspace_.WriteFile("sandglass.toml", "[sandbox]\nmemry = 1\n[gitignore]\nenabled = true\n");
+  const Ended wrong = config({"validate"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("line 2: [sandbox] has no key 'memry'; did you mean 'memory'?"));
+  EXPECT_THAT(wrong.err, HasSubstr("line 4: gitignore.enabled may stand in the user's file only"));
+  EXPECT_EQ(config({"validate", "--user"}).exit_code, 0);
+  EXPECT_EQ(config({"other"}).exit_code, 2);
+  EXPECT_THAT(config({"edit"}).err, HasSubstr("needs a terminal"));
+}
+
 TEST_F(SandglassProgram, WrongUsageExitsWith2) {
   for (const Words& words : {Words{},
                              {"frobnicate"},

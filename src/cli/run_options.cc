@@ -50,8 +50,13 @@ Result<double> ParseCpus(const std::string& text) {
   return value;
 }
 
-Result<world::Limits> LimitsFor(const Arguments& arguments) {
-  world::Limits limits;
+// What the command line says over what files say.
+Result<world::Limits> LimitsFor(const Arguments& arguments,
+                                const session::config::SandboxConfig& config) {
+  world::Limits limits{.memory_bytes = config.memory_bytes,
+                       .cpus = config.cpus,
+                       .pids = config.pids,
+                       .file_bytes = config.file_bytes};
   if (arguments.Has(kMemoryOption.name)) {
     TRY_ASSIGN(limits.memory_bytes, SizeOf(arguments, kMemoryOption));
   }
@@ -94,6 +99,20 @@ Result<std::vector<std::string>> RealPaths(const std::vector<std::string>& given
     if (error) return Error::FromErrno(error.value(), fmt::format("find {}", path));
   }
   return paths;
+}
+
+void Append(std::vector<std::string>& list, std::vector<std::string> more) {
+  std::ranges::move(more, std::back_inserter(list));
+}
+
+// What the files say of undo.
+void Configure(undo::UndoOptions& undo, const session::config::Config& config) {
+  undo.limits = config.undo_limits;
+  undo.on_oversize = config.on_oversize;
+  undo.symlinks = config.symlinks;
+  undo.external = config.external;
+  undo.gitignore = config.gitignore;
+  undo.unrecorded = config.unrecorded;
 }
 
 Result<std::vector<std::string>> UnrecordedFor(const Arguments& arguments) {
@@ -173,14 +192,23 @@ Result<std::string> FindShim() {
                            program.native()));
 }
 
+Result<session::config::LoadedConfig> LoadConfigFor(const std::string& project) {
+  const auto user_file = session::config::UserConfigFile();
+  return session::config::LoadConfig(user_file.ok() ? *user_file : "", project);
+}
+
 Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console) {
   session::SessionOptions options;
   options.log = console.log().With("session");
   options.undo.log = console.log().With("undo");
   TRY_ASSIGN(options.projects, ChooseProjects(arguments));
+  TRY_ASSIGN(const session::config::LoadedConfig loaded,
+             LoadConfigFor(options.projects.front().paths.project));
+  const session::config::SandboxConfig& sandbox = loaded.config.sandbox;
+  Configure(options.undo, loaded.config);
   TRY_ASSIGN(const std::string state, StateFolder());
   options.scratch_place = state + "/worlds";
-  if (!arguments.Has(kEphemeralOption.name)) {
+  if (!arguments.Has(kEphemeralOption.name) && !sandbox.ephemeral) {
     TRY_ASSIGN(options.layer, LayerFor(state, options.projects.front().paths.project));
   }
   options.hidden_paths.push_back(state);
@@ -189,10 +217,16 @@ Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Con
     if (project.access == world::Access::kReadOnly && StoreExists(project.paths))
       options.hidden_paths.push_back(project.paths.store);
   }
-  TRY_ASSIGN(options.extra_read_only, RealPaths(arguments.Values(kReadOnlyOption.name)));
-  TRY_ASSIGN(options.extra_read_write, RealPaths(arguments.Values(kReadWriteOption.name)));
-  TRY_ASSIGN(options.undo.unrecorded, UnrecordedFor(arguments));
-  TRY_ASSIGN(options.limits, LimitsFor(arguments));
+  TRY_ASSIGN(options.extra_read_only, RealPaths(sandbox.read_only));
+  TRY_ASSIGN(options.extra_read_write, RealPaths(sandbox.read_write));
+  TRY_ASSIGN(std::vector<std::string> read_only, RealPaths(arguments.Values(kReadOnlyOption.name)));
+  TRY_ASSIGN(std::vector<std::string> read_write,
+             RealPaths(arguments.Values(kReadWriteOption.name)));
+  TRY_ASSIGN(std::vector<std::string> unrecorded, UnrecordedFor(arguments));
+  Append(options.extra_read_only, std::move(read_only));
+  Append(options.extra_read_write, std::move(read_write));
+  Append(options.undo.unrecorded, std::move(unrecorded));
+  TRY_ASSIGN(options.limits, LimitsFor(arguments, sandbox));
   if (arguments.Has(kWithoutLandlockOption.name))
     options.without_landlock.emplace(world::kWithoutLandlockFlag);
   if (arguments.Has(kAllowBroadOption.name)) options.allow_broad.emplace(session::kAllowBroadFlag);

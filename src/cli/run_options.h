@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/console.h"
+#include "session/config/config.h"
 #include "session/session.h"
 
 namespace sandglass::cli {
@@ -84,6 +85,9 @@ std::string QuotedForShell(const std::vector<std::string>& argv);
 
 // The program that is the first process of a world.
 Result<std::string> FindShim();
+// What the user's and the project's sandglass.toml say together. kInvalid names the file and each mistake in it.
+Result<session::config::LoadedConfig> LoadConfigFor(const std::string& project);
+// From the files, and over them the command line.
 Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console);
 // Session::Start, with an error for people, and says what opening the stores did.
 Result<std::unique_ptr<session::Session>> StartSession(const session::SessionOptions& options,

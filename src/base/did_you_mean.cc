@@ -1,10 +1,10 @@
-#include "cli/did_you_mean.h"
+#include "base/did_you_mean.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-namespace sandglass::cli {
+namespace sandglass {
 namespace {
 
 constexpr size_t kLongestWord = 64;  // nobody mistypes more
@@ -44,4 +44,4 @@ std::string_view NearestWord(std::string_view word, std::span<const std::string_
   return nearest;
 }
 
-}  // namespace sandglass::cli
+}  // namespace sandglass

@@ -1,8 +1,8 @@
-#include "cli/did_you_mean.h"
+#include "base/did_you_mean.h"
 
 #include <gtest/gtest.h>
 
-namespace sandglass::cli {
+namespace sandglass {
 namespace {
 
 TEST(DidYouMean, CountsSlips) {
@@ -23,4 +23,4 @@ TEST(DidYouMean, OffersOnlyWhatIsNear) {
 }
 
 }  // namespace
-}  // namespace sandglass::cli
+}  // namespace sandglass

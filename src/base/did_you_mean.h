@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace sandglass::cli {
+namespace sandglass {
 
 // How many letters must be added, dropped, replaced or swapped with their neighbour to make one of the other.
 size_t EditDistance(std::string_view one, std::string_view other);
@@ -13,4 +13,4 @@ size_t EditDistance(std::string_view one, std::string_view other);
 // The nearest of `known` that is near enough; "": none is.
 std::string_view NearestWord(std::string_view word, std::span<const std::string_view> known);
 
-}  // namespace sandglass::cli
+}  // namespace sandglass
