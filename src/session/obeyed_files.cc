@@ -49,6 +49,7 @@ constexpr Row kRows[] = {
     {".windsurfrules", "Windsurf obeys it"},
     {".github/copilot-instructions.md", "Copilot obeys it"},
     {".aider.conf.yml", "Aider obeys it"},
+    {"sandglass.toml", "sandglass obeys it, as far as a project may say"},
 };
 
 constexpr std::string_view kAllBelow = "/**";
