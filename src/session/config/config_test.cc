@@ -43,11 +43,18 @@ TEST(Toml, BecomesAFlatListInTheOrderOfLines) {
 }
 
 TEST(Toml, WhatIsWrongIsToldWithItsLine) {
-  for (const std::string_view text : {"\n[a\n", "a = \n", "a = 1\na = 2\n", "a = \"\xFF\"\n"}) {
+  for (const std::string_view text : {"\n[a\n", "a = \n", "a = 1\na = 2\n"}) {
     const auto settings = ParseToml(text);
     ASSERT_FALSE(settings.ok()) << text;
     EXPECT_THAT(settings.error().message(), HasSubstr("line "));
   }
+}
+
+TEST(Toml, WhatIsNoTextIsRefusedBeforeItIsParsed) {
+  for (const std::string_view text :
+       {std::string_view("[\0a]\n", 5), std::string_view("a = \"\xFF\"\n"),
+        std::string_view("a\x01 = 1")})
+    EXPECT_EQ(ParseToml(text).error().code(), Code::kInvalid);
 }
 
 TEST(Toml, DepthAndSizeAreBounded) {

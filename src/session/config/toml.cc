@@ -41,6 +41,13 @@ size_t DotsIn(std::string_view line) {
 Status CheckText(std::string_view text) {
   if (text.size() > kMaxTomlBytes)
     return Error(Code::kLimit, fmt::format("the file has more than {} bytes", kMaxTomlBytes));
+  // TOML has no control characters, and the library (3.3) asserts instead of complaining where a key begins with a NUL.
+  const auto is_control = [](char c) {
+    return (static_cast<uint8_t>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
+  };
+  if (std::ranges::any_of(text, is_control))
+    return Error(Code::kInvalid, "the file has control characters");
+  if (!IsValidUtf8(text)) return Error(Code::kInvalid, "the file is not UTF-8");
   // They would have to be followed over lines to tell what is quoted, and no setting needs them.
   for (const std::string_view quotes : {"\"\"\"", "'''"}) {
     if (text.find(quotes) != std::string_view::npos)

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -40,14 +41,15 @@ class LineMatcher {
   std::optional<size_t> Find(std::string_view text, size_t from) const;
 
  private:
-  LineMatcher(std::unique_ptr<re2::RE2> expression, std::string needle);
+  LineMatcher(std::unique_ptr<re2::RE2> expression, std::vector<std::string> needles);
   std::optional<size_t> Search(std::string_view text, size_t from, size_t end) const;
+  size_t FindNeedle(std::string_view text, size_t from) const;
 
-  std::unique_ptr<re2::RE2> expression_;  // null: the needle is the pattern
-  std::string needle_;                    // in every match; "": nothing is
+  std::unique_ptr<re2::RE2> expression_;  // null: the only needle is the pattern
+  std::vector<std::string> needles_;      // each match has one of them; none: nobody can tell
 };
 
-// The longest text that each match of the expression has in it, as far as that is easy to see; "": none. Pure; for tests.
-std::string RequiredText(std::string_view expression);
+// Texts of which each match of the expression has one in it, as far as that is easy to see; none: it is not. Pure; for tests.
+std::vector<std::string> RequiredTexts(std::string_view expression);
 
 }  // namespace sandglass::session::files

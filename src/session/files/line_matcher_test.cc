@@ -51,20 +51,41 @@ TEST(LineMatcher, WhatIsWrongWithAnExpressionIsTold) {
   EXPECT_FALSE(LineMatcher::Compile({"a)(b"}).ok());
 }
 
-TEST(LineMatcher, RequiredTextIsInEveryMatch) {
-  EXPECT_EQ(RequiredText("foo\\s+barbaz"), "barbaz");
-  EXPECT_EQ(RequiredText("foobar?"), "fooba");
-  EXPECT_EQ(RequiredText("foobar*x"), "fooba");
-  EXPECT_EQ(RequiredText("foo+"), "foo");
-  EXPECT_EQ(RequiredText("fo{0,2}x"), "f");
-  EXPECT_EQ(RequiredText("a|b"), "");
-  EXPECT_EQ(RequiredText("foo(bar|baz)"), "");
-  EXPECT_EQ(RequiredText("foo(bar)?"), "foo");
-  EXPECT_EQ(RequiredText("foo[ab]*"), "foo");
-  EXPECT_EQ(RequiredText("(?i)foo"), "");
-  EXPECT_EQ(RequiredText("a\\.b\\wc"), "a.b");
-  EXPECT_EQ(RequiredText("x\xC3\xA4?"), "x");
-  EXPECT_EQ(RequiredText("\\x41bc"), "");
+TEST(LineMatcher, RequiredTextsAreInEveryMatch) {
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  EXPECT_THAT(RequiredTexts("foo\\s+barbaz"), ElementsAre("barbaz"));
+  EXPECT_THAT(RequiredTexts("foobar?"), ElementsAre("fooba"));
+  EXPECT_THAT(RequiredTexts("foobar*x"), ElementsAre("fooba"));
+  EXPECT_THAT(RequiredTexts("foo+"), ElementsAre("foo"));
+  EXPECT_THAT(RequiredTexts("fo{0,2}x"), IsEmpty());
+  EXPECT_THAT(RequiredTexts("foo|barx"), ElementsAre("foo", "barx"));
+  EXPECT_THAT(RequiredTexts("foo|b"), IsEmpty());
+  EXPECT_THAT(RequiredTexts("foo(bar|baz)"), ElementsAre("foo"));
+  EXPECT_THAT(RequiredTexts("x(?:bar|bazz)[|]"), ElementsAre("bar", "bazz"));
+  EXPECT_THAT(RequiredTexts("(bar|baz)?foo"), IsEmpty());
+  EXPECT_THAT(RequiredTexts("(barr|)x+foo"), ElementsAre("foo"));
+  EXPECT_THAT(RequiredTexts("[|]foo"), IsEmpty());
+  EXPECT_THAT(RequiredTexts("foo[|]|bar"), ElementsAre("foo", "bar"));
+  EXPECT_THAT(RequiredTexts("foo[]|[:alpha:]]|b"), IsEmpty());
+  EXPECT_THAT(RequiredTexts("foo(bar)?"), ElementsAre("foo"));
+  EXPECT_THAT(RequiredTexts("foo[ab]*"), ElementsAre("foo"));
+  EXPECT_THAT(RequiredTexts("(?i)foo"), IsEmpty());
+  EXPECT_THAT(RequiredTexts("foo(?i)x|bar"), IsEmpty());
+  EXPECT_THAT(RequiredTexts("\\Qa|b\\Efoo"), IsEmpty());
+  EXPECT_THAT(RequiredTexts("a\\.b\\wc"), ElementsAre("a.b"));
+  EXPECT_THAT(RequiredTexts("xy\xC3\xA4?"), ElementsAre("xy"));
+  EXPECT_THAT(RequiredTexts("\\x41bc"), IsEmpty());
+}
+
+TEST(LineMatcher, FindsTheFirstOfSeveralTexts) {
+  const std::string gap(20'000, '.');
+  EXPECT_EQ(Find({"(needle|hay)[0-9]"}, gap + "needle hay1"), gap.size() + 7);
+  EXPECT_EQ(Find({"needle|hay"}, gap + "hay needle"), gap.size());
+  EXPECT_EQ(Find({"needle|hay"}, gap + "\nneed hey"), std::nullopt);
+  // Across the edge of a block.
+  const std::string edge(8'190, '.');
+  EXPECT_EQ(Find({"needle|hay"}, edge + "needle"), edge.size());
 }
 
 TEST(LineMatcher, HostileExpressionsTakeLinearTime) {
