@@ -50,6 +50,35 @@ TEST(Toml, WhatIsWrongIsToldWithItsLine) {
   }
 }
 
+TEST(Toml, KnowsItsKindsOfValues) {
+  const auto value = [](const std::string& text) {
+    const auto settings = ParseToml("x = " + text + " # comment\r\n");
+    return settings.ok() ? settings->at(0).value : TomlValue(settings.error().message());
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(value("true"), TomlValue(true));
+  EXPECT_EQ(value("-1_000"), TomlValue(int64_t{-1000}));
+  EXPECT_EQ(value("+7"), TomlValue(int64_t{7}));
+  EXPECT_EQ(value("1.5e3"), TomlValue(1500.0));
+  EXPECT_EQ(value("\"a\\\"b\\u00e4\\n\""), TomlValue(std::string("a\"b\xC3\xA4\n")));
+  EXPECT_EQ(value("'a\\b'"), TomlValue(std::string("a\\b")));
+  EXPECT_EQ(value("[]"), TomlValue(Texts()));
+  EXPECT_EQ(value("[ # one\n \"a\",\n 'b', ]"), TomlValue(Texts{"a", "b"}));
+  EXPECT_EQ(value("[1]"), TomlValue(OtherValue{"a list of other things than texts"}));
+  EXPECT_EQ(value("1979-05-27"), TomlValue(OtherValue{"a date or a time"}));
+  for (const char* wrong : {"", "yes", "01", "1__0", "_1", "0x1F", "\"a", "'a", "[\"a\"", "[[1]]",
+                            "{a = 1}", "\"\\q\"", "\"\\ud800\"", "\"\"\"a\"\"\"", "1 2", "[1 2]"})
+    EXPECT_THAT(std::get<std::string>(value(wrong)), HasSubstr("line ")) << wrong;
+}
+
+TEST(Toml, SectionsAndKeysStandOnce) {
+  EXPECT_FALSE(ParseToml("[a]\n[a]\n").ok());
+  EXPECT_FALSE(ParseToml("[a]\nx = 1\n\"x\" = 2\n").ok());
+  EXPECT_FALSE(ParseToml("[[a]]\n").ok());
+  EXPECT_FALSE(ParseToml("[ ").ok());
+  EXPECT_EQ(ParseToml("[ a . 'b' ]\nx = 1")->at(0).key, "b.x");
+}
+
 TEST(Toml, WhatIsNoTextIsRefusedBeforeItIsParsed) {
   for (const std::string_view text :
        {std::string_view("[\0a]\n", 5), std::string_view("a = \"\xFF\"\n"),

@@ -1,5 +1,9 @@
-// TOML as a flat list of settings. The parser is toml++, kept inside toml.cc because it is slow to compile; our files have sections with
-// keys and nothing deeper, so that is all that comes out. Pure; any thread.
+// TOML as a flat list of settings: what our files need of it, and an error for everything else.
+//
+// Understood: sections, keys (bare, quoted, with dots), true and false, decimal numbers, texts in either kind of quotes, lists of texts
+// over any number of lines, comments. Refused, with the line: texts of several lines, tables within a line, lists of sections and of
+// lists, other number systems. A parser of our own, because the one in Debian 12 (toml++ 3.3) runs into its own assertions on
+// input as short as "[ ", and a project's file is what a command wrote. No recursion. Pure; any thread.
 #pragma once
 
 #include <cstdint>
