@@ -1,0 +1,53 @@
+// How the projects of a session are watched: the section `file_watcher` of a configuration, and the policy for what is seen.
+// Value types and pure functions; any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "undo/types.h"
+
+namespace sandglass::session {
+
+// What is not judged yet. Beyond it the watcher has lost track.
+struct PendingLimits {
+  size_t max_paths = size_t{1} << 18;
+  size_t max_bytes = size_t{64} << 20;
+};
+
+enum class Watching : uint8_t { kOff, kOn };
+
+// What an edit from outside becomes.
+enum class WatchPolicy : uint8_t {
+  kBarrier,  // a barrier in the history: undo does not cross it without force
+  kWarn,     // it is told and nothing else
+  kLock,     // it is refused: no kernel can do that for us, see UndoPolicyFor
+};
+Result<WatchPolicy> ParseWatchPolicy(std::string_view name);
+// What the undo log makes of it. kUnsupported: kLock, and why.
+Result<undo::ExternalPolicy> UndoPolicyFor(WatchPolicy policy);
+
+struct WatchOptions {
+  Watching watching = Watching::kOn;
+  WatchPolicy policy = WatchPolicy::kBarrier;
+  // What happens within this time of the change before is told together with it, but after five times as long at the latest.
+  std::chrono::milliseconds debounce{100};
+  // A command that has ended by then costs nothing.
+  std::chrono::milliseconds start_delay{50};
+  // Lines as in a .gitignore of the root. Folders that match are not looked into either.
+  std::vector<std::string> exclude_patterns = {".git/objects", ".git/logs", ".git/refs",
+                                               "node_modules"};
+  undo::GitignoreMode gitignore = undo::GitignoreMode::kOff;  // what git ignores is not told
+  PendingLimits pending;
+};
+
+// `section`: an object with some of the keys `enabled`, `debounce_ms`, `exclude_patterns`, `use_gitignore`; the others keep their
+// defaults. kInvalid: the message names the key.
+Result<WatchOptions> WatchOptionsFrom(const Json& section);
+
+}  // namespace sandglass::session
