@@ -23,6 +23,18 @@ namespace sandglass::session {
 namespace {
 
 constexpr int kChannel = 3;
+constexpr int kEvents = 4;
+
+struct Ends {
+  Fd session, bridge;
+};
+
+Result<Ends> MakeEnds(int type) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0)
+    return Error::FromErrno(errno, "socketpair");
+  return Ends{Fd(ends[0]), Fd(ends[1])};
+}
 
 // --- In the bridge process.
 
@@ -64,10 +76,18 @@ void MakeRoomForDescriptors() {
   const Fd reaching(::fcntl(kChannel, F_DUPFD_CLOEXEC, static_cast<int>(last)));
 }
 
-// Nothing but its channel and the standard error; deaf to the terminal; ends with the session.
-Status StandAlone(int channel, pid_t session) {
-  if (::dup2(channel, kChannel) < 0) return Error::FromErrno(errno, "dup2");
-  if (::close_range(kChannel + 1, ~0U, 0) != 0) return Error::FromErrno(errno, "close_range");
+// Either may have the number that is meant for the other.
+Status KeepOnly(int channel, int events) {
+  const Fd aside(::fcntl(events, F_DUPFD_CLOEXEC, kEvents + 1));
+  if (!aside || ::dup2(channel, kChannel) < 0 || ::dup2(aside.get(), kEvents) < 0)
+    return Error::FromErrno(errno, "dup2");
+  if (::close_range(kEvents + 1, ~0U, 0) != 0) return Error::FromErrno(errno, "close_range");
+  return Ok();
+}
+
+// Nothing but its channels and the standard error; deaf to the terminal; ends with the session.
+Status StandAlone(int channel, int events, pid_t session) {
+  TRY(KeepOnly(channel, events));
   TRY(CloseStandardStreams());
   if (::setsid() < 0) return Error::FromErrno(errno, "setsid");
   if (const int err = ResetSignals(); err != 0) return Error::FromErrno(err, "reset signals");
@@ -81,12 +101,25 @@ Status StandAlone(int channel, pid_t session) {
   return Ok();
 }
 
-Result<std::unique_ptr<BridgeServer>> MakeServer(int channel, pid_t session,
-                                                 const std::vector<undo::UndoPaths>& projects,
-                                                 const undo::UndoOptions& options) {
-  TRY(StandAlone(channel, session));
+// Of a session that does not read them, the latest are lost.
+void SendEvent(const ExternalModification& event) {
+  const std::string text = Encode(event);
+  (void)!::send(kEvents, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// What the process is to work with, and by which descriptors it is reached.
+struct BridgeStart {
+  int channel, events;
+  pid_t session;
+  const std::vector<undo::UndoPaths>& projects;
+  const undo::UndoOptions& options;
+  const WatchOptions& watch;
+};
+
+Result<std::unique_ptr<BridgeServer>> MakeServer(const BridgeStart& start) {
+  TRY(StandAlone(start.channel, start.events, start.session));
   TRY(bridge::ConfineBridge());
-  return BridgeServer::Open(projects, options);
+  return BridgeServer::Open(start.projects, start.options, start.watch, SendEvent);
 }
 
 // Until it is asked to end, or nobody is left to ask.
@@ -107,11 +140,9 @@ void Serve(BridgeServer& server) {
   }
 }
 
-[[noreturn]] void BridgeMain(int channel, pid_t session,
-                             const std::vector<undo::UndoPaths>& projects,
-                             const undo::UndoOptions& options) {
+[[noreturn]] void BridgeMain(const BridgeStart& start) {
   {
-    auto server = MakeServer(channel, session, projects, options);
+    auto server = MakeServer(start);
     if (!server.ok()) {
       (void)SendFrame(kChannel, Encode(Refused(server.error())));
     } else if (SendFrame(kChannel, Encode((*server)->opened())).ok()) {
@@ -126,17 +157,31 @@ void Serve(BridgeServer& server) {
 // --- In the session.
 
 Result<std::unique_ptr<BridgeProcess>> BridgeProcess::Begin(
-    const std::vector<undo::UndoPaths>& projects, const undo::UndoOptions& options) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return Error::FromErrno(errno, "socketpair");
-  Fd ours(ends[0]), theirs(ends[1]);
+    const std::vector<undo::UndoPaths>& projects, const undo::UndoOptions& options,
+    const WatchOptions& watch) {
+  TRY_ASSIGN(Ends channel, MakeEnds(SOCK_STREAM));
+  TRY_ASSIGN(Ends events, MakeEnds(SOCK_SEQPACKET));
   const pid_t session = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return Error::FromErrno(errno, "start the bridge process");
-  if (pid == 0) BridgeMain(theirs.get(), session, projects, options);
-  theirs.Reset();
-  return std::unique_ptr<BridgeProcess>(new BridgeProcess(pid, std::move(ours)));
+  if (pid == 0)
+    BridgeMain({channel.bridge.get(), events.bridge.get(), session, projects, options, watch});
+  return std::unique_ptr<BridgeProcess>(
+      new BridgeProcess(pid, std::move(channel.session), std::move(events.session)));
+}
+
+// One that makes no sense is as good as none: nothing depends on them.
+std::vector<ExternalModification> BridgeProcess::TakeEvents() {
+  std::vector<ExternalModification> events;
+  std::string text(kMaxEventBytes, '\0');
+  while (true) {
+    const ssize_t got = ::recv(events_.get(), text.data(), text.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return events;
+    auto event =
+        DecodeExternalModification(std::string_view(text).substr(0, static_cast<size_t>(got)));
+    if (event.ok()) events.push_back(std::move(*event));
+  }
 }
 
 Status BridgeProcess::AwaitOpened() {

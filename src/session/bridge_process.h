@@ -16,6 +16,8 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "session/bridge_messages.h"
+#include "session/watch/external_modification.h"
+#include "session/watch/watch_options.h"
 #include "undo/undo_log.h"
 
 namespace sandglass::session {
@@ -27,7 +29,8 @@ class BridgeProcess {
  public:
   // Returns while it opens the logs. The calling process has one thread.
   static Result<std::unique_ptr<BridgeProcess>> Begin(const std::vector<undo::UndoPaths>& projects,
-                                                      const undo::UndoOptions& options);
+                                                      const undo::UndoOptions& options,
+                                                      const WatchOptions& watch);
   // Returns when the projects are recovered and their logs are open; before that nothing else may be asked for. Called
   // again, it says the same at once.
   Status AwaitOpened();
@@ -44,6 +47,10 @@ class BridgeProcess {
   Status CheckWork();
   // Says how, once it has.
   Error Death() const;
+
+  // What others did to the projects, as far as it is known; events_fd() is readable when there is something. Never blocks.
+  std::vector<ExternalModification> TakeEvents();
+  int events_fd() const { return events_.get(); }
 
   // These three only send. Requests are served in order, so whatever is asked for next finds them done; if one failed, that says so, or
   // CheckWork(). Until a command is supervised, and for ever if that fails, its calls wait.
@@ -64,7 +71,8 @@ class BridgeProcess {
   std::vector<std::string> End();
 
  private:
-  BridgeProcess(pid_t pid, Fd channel) : pid_(pid), channel_(std::move(channel)) {}
+  BridgeProcess(pid_t pid, Fd channel, Fd events)
+      : pid_(pid), channel_(std::move(channel)), events_(std::move(events)) {}
   Status Send(const BridgeRequest& request, std::span<const int> passed = {});
   // The frame that answers what was asked last. The second one returns what failed before in its place.
   Result<std::string> NextAnswer();
@@ -76,6 +84,7 @@ class BridgeProcess {
 
   const pid_t pid_;
   Fd channel_;
+  Fd events_;  // whole messages; none is waited for, by neither side
   std::optional<Status> opened_;
   std::optional<StepId> next_;
   Status failed_;  // the first of what was only sent

@@ -32,19 +32,24 @@ std::optional<std::string> AnswerWith(const Result<Answer>& answer) {
 }  // namespace
 
 Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
-    const std::vector<undo::UndoPaths>& projects, undo::UndoOptions options) {
+    const std::vector<undo::UndoPaths>& projects, undo::UndoOptions options,
+    const WatchOptions& watch, TellExternal tell) {
   std::unique_ptr<BridgeServer> server(new BridgeServer());
-  options.observer = &server->notices_;
+  server->watching_ = watch.watching;
   options.clock = &server->past_clock_;
   options.steady_clock = &server->clock_;
   options.progress = [raw = server.get()](const undo::RewindProgress& at) { raw->Tell(at); };
   std::vector<bridge::ProjectSpec> specs;
   for (const undo::UndoPaths& paths : projects) {
+    auto observer = std::make_unique<ProjectWatch>(paths, watch, server->notices_, tell);
+    options.observer = observer.get();
     TRY_ASSIGN(auto log, OpenLogSoon(paths, options));
     specs.push_back({paths.project, &log->interceptor()});
     server->book_.Add(*log, paths.store);
-    server->projects_.push_back({.path = paths.project, .log = std::move(log)});
+    server->projects_.push_back(
+        {.path = paths.project, .watch = std::move(observer), .log = std::move(log)});
   }
+  server->options_ = std::move(options);
   TRY_ASSIGN(server->supervisor_, bridge::Supervisor::Create(specs));
   for (size_t i = 0; i < server->projects_.size(); ++i) {
     // What processes of the world still have open for writing when a step closes, and write unseen.
@@ -56,6 +61,8 @@ Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
 }
 
 BridgeServer::~BridgeServer() {
+  watching_ = Watching::kOff;
+  for (Project& project : projects_) project.watch->End();
   commands_.clear();
   book_.EnterAll();
   // Left open, the next open of the log closes it.
@@ -80,6 +87,7 @@ std::optional<std::string> BridgeServer::Answer(const BridgeRequest& request, Fd
 }
 
 Status BridgeServer::AwaitRequest(int channel) {
+  StartWatching();
   while (true) {
     std::vector<bridge::SupervisedCommand*> unserved;
     std::vector<pollfd> fds = {{channel, POLLIN, 0}};
@@ -141,6 +149,19 @@ Result<Closed> BridgeServer::Do(const CloseStep& ask, Fd) {
   return closed;
 }
 
+// Nothing is watched before a command runs: until then nobody waits for anything that could be told.
+void BridgeServer::StartWatching() {
+  if (watching_ == Watching::kOff || commands_.empty()) return;
+  for (size_t i = 0; i < projects_.size(); ++i) {
+    Project& project = projects_[i];
+    if (project.watch->has_begun()) continue;
+    project.watch->Begin(*project.log, options_, activity_,
+                         [supervisor = supervisor_.get(), i](dev_t device, ino_t inode) {
+                           return supervisor->IsLiveWriter(i, device, inode);
+                         });
+  }
+}
+
 Result<Position> BridgeServer::Do(const AskPosition&, Fd) {
   return Position{.next = book_.NextId(), .begun = book_.HasBegun()};
 }
@@ -152,6 +173,7 @@ Result<Ended> BridgeServer::Do(const End&, Fd) {
 
 RewindAnswer BridgeServer::Do(const RewindRequest& request, Fd) {
   book_.EnterAll();
+  const LogActivity::Busy busy(activity_);
   const auto project = std::ranges::find(projects_, request.project, &Project::path);
   if (project == projects_.end())
     return Refused(

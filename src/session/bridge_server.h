@@ -19,15 +19,17 @@
 #include "session/bridge_messages.h"
 #include "session/notices.h"
 #include "session/step_book.h"
+#include "session/watch/project_watch.h"
 #include "undo/undo_log.h"
 
 namespace sandglass::session {
 
 class BridgeServer {
  public:
-  // Recovers the projects.
+  // Recovers the projects. They are watched from when the first command runs. `tell` may be empty, and is called on any thread.
   static Result<std::unique_ptr<BridgeServer>> Open(const std::vector<undo::UndoPaths>& projects,
-                                                    undo::UndoOptions options);
+                                                    undo::UndoOptions options,
+                                                    const WatchOptions& watch, TellExternal tell);
   BridgeServer(const BridgeServer&) = delete;
   BridgeServer& operator=(const BridgeServer&) = delete;
   ~BridgeServer();
@@ -45,6 +47,7 @@ class BridgeServer {
   BridgeServer() = default;
   struct Project {
     std::string path;
+    std::unique_ptr<ProjectWatch> watch;  // the log's observer
     std::unique_ptr<undo::UndoLog> log;
   };
 
@@ -57,14 +60,18 @@ class BridgeServer {
   RewindAnswer Do(const RewindRequest& request, Fd);
   void Tell(const undo::RewindProgress& progress);
   int Patience() const;
+  void StartWatching();
 
   const SendBefore* send_ = nullptr;  // while a rewind is at work of which somebody wants to know
   SteadyClock clock_;
   Instant told_{};
   Notices notices_;
   PastClock past_clock_;
+  undo::UndoOptions options_;
+  Watching watching_ = Watching::kOff;
+  LogActivity activity_;
   std::vector<Project> projects_;
-  StepBook book_{notices_, past_clock_};
+  StepBook book_{notices_, past_clock_, activity_};
   std::unique_ptr<bridge::Supervisor> supervisor_;
   std::map<StepId, std::unique_ptr<bridge::SupervisedCommand>> commands_;
 };

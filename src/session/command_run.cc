@@ -190,6 +190,7 @@ std::vector<pollfd> CommandRun::Watched() const {
   fds.push_back({parts_.bridge->fd(), POLLIN, 0});
   parts_.server->AddTo(fds);
   if (shell_) shell_->channel().AddTo(fds);
+  fds.push_back({parts_.bridge->events_fd(), POLLIN, 0});
   return fds;
 }
 
@@ -215,6 +216,7 @@ Status CommandRun::Turn() {
   for (Stream stream : kStreams) TRY(WriteOutput(stream));
   TRY(parts_.bridge->CheckWork());
   TRY(NoticeEndedProcesses());
+  if ((fds.back().revents & POLLIN) != 0) parts_.TellEvents();
   parts_.tracker.Tick();
   TRY(Act());
   TRY(TakeRequests());

@@ -26,8 +26,17 @@ struct SupervisedProcesses {
 };
 
 struct Session::Parts {
+  // What others did to the projects, to whoever listens.
+  void TellEvents() {
+    for (const ExternalModification& event : bridge->TakeEvents()) {
+      log.Info("changed by others", {{"project", event.project}, {"paths", event.affected}});
+      if (on_external) on_external(event);
+    }
+  }
+
   SteadyClock clock;
   Logger log = Logger::Null();
+  TellExternal on_external;
   std::vector<undo::UndoPaths> writable;  // the projects that the world may change
   std::unique_ptr<BridgeProcess> bridge;
   std::unique_ptr<RequestServer> server;

@@ -88,8 +88,8 @@ bool AllExist(const std::vector<std::string>& paths) {
 // The bridge opens the logs while the world's first process contains itself: neither needs the other, and no command runs before
 // both are done. Only a store that is yet to be made must be there before a world is built that hides it.
 Status Session::StartTogether(Parts& parts, const world::LocalWorldSpec& spec,
-                              const undo::UndoOptions& undo) {
-  TRY_ASSIGN(parts.bridge, BridgeProcess::Begin(parts.writable, undo));
+                              const undo::UndoOptions& undo, const WatchOptions& watch) {
+  TRY_ASSIGN(parts.bridge, BridgeProcess::Begin(parts.writable, undo, watch));
   if (!AllExist(spec.hidden_paths)) TRY(parts.bridge->AwaitOpened());
   auto world = world::LocalWorld::Begin(spec);
   // Its refusal comes first: whoever cannot have the projects needs no world.
@@ -104,12 +104,15 @@ Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
   // Before the bridge, whose own refusals would say less.
   TRY(world::CheckMachine(options.without_landlock));
   TRY(CheckProjects(options));
+  undo::UndoOptions undo = options.undo;
+  TRY_ASSIGN(undo.external, UndoPolicyFor(options.watch.policy));
   auto parts = std::make_unique<Parts>();
   parts->log = options.log;
+  parts->on_external = options.on_external;
   parts->writable = WritableOf(options);
   for (const undo::UndoPaths& paths : parts->writable) TRY(EndFormerWorld(paths.store));
   TakeSystemLayer(options, *parts);
-  TRY(StartTogether(*parts, WorldFor(options, *parts), options.undo));
+  TRY(StartTogether(*parts, WorldFor(options, *parts), undo, options.watch));
   // From here on the stores are ours, and the destructor takes the notes away.
   std::unique_ptr<Session> session(new Session(std::move(parts)));
   TRY(session->FinishStart());
@@ -147,6 +150,10 @@ Result<CommandReport> Session::Run(const CommandSpec& spec, HostStreams& streams
       report->warnings.push_back(weakness);
   return report;
 }
+
+void Session::TakeEvents() { parts_->TellEvents(); }
+
+int Session::events_fd() const { return parts_->bridge->events_fd(); }
 
 const std::vector<undo::RecoveryReport>& Session::recoveries() const {
   return parts_->bridge->recoveries();

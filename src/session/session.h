@@ -18,6 +18,8 @@
 #include "control/command_tracker.h"
 #include "session/allow_broad.h"
 #include "session/host_streams.h"
+#include "session/watch/external_modification.h"
+#include "session/watch/watch_options.h"
 #include "undo/undo_log.h"
 #include "world/local/spec.h"
 
@@ -45,6 +47,10 @@ struct SessionOptions {
   std::optional<world::WithoutLandlock> without_landlock = {};
   std::string shim_path;
   undo::UndoOptions undo;
+  // Its policy overrules that of `undo`. A policy that cannot be kept is an error.
+  WatchOptions watch;
+  // Told what others did to the projects, on the thread of Run() and TakeEvents(); may be empty.
+  TellExternal on_external;
   Logger log = Logger::Null();
 };
 
@@ -91,6 +97,10 @@ class Session {
   // To its end. An error: the command did not run, or not to its end, or its step could not be closed. The world has ended then.
   Result<CommandReport> Run(const CommandSpec& spec, HostStreams& streams);
 
+  // Between two commands: what others did is told when events_fd() is readable and this is called. Never blocks.
+  void TakeEvents();
+  int events_fd() const;
+
   // Of each project that is written to, what recovery found.
   const std::vector<undo::RecoveryReport>& recoveries() const;
   // By which means limits are enforced.
@@ -99,7 +109,7 @@ class Session {
  private:
   explicit Session(std::unique_ptr<Parts> parts);
   static Status StartTogether(Parts& parts, const world::LocalWorldSpec& spec,
-                              const undo::UndoOptions& undo);
+                              const undo::UndoOptions& undo, const WatchOptions& watch);
   Status FinishStart();
   std::unique_ptr<Parts> parts_;
 };

@@ -34,6 +34,7 @@ Status StepBook::Announce(const session::Announce& ask) {
 
 // Until that has worked in all of them, calls that could change something fail; it may be tried again.
 Status StepBook::AnnounceInLogs() {
+  const LogActivity::Busy busy(activity_);
   held_ = true;
   for (Project& project : projects_) {
     if (project.has_step) continue;
@@ -59,6 +60,7 @@ void StepBook::EnterAll() {
 
 // An error: the step that was held still is.
 Status StepBook::EnterLocked() {
+  const LogActivity::Busy busy(activity_);
   put_off_ = 0;
   for (Project& project : projects_) {
     if (const Status entered = project.empty.Enter(); !entered.ok())
@@ -81,6 +83,7 @@ Result<bool> StepBook::Close(EmptyEntry empty_entry, Left left) {
 }
 
 void StepBook::PutOff() {
+  const LogActivity::Busy busy(activity_);
   held_ = false;
   for (Project& project : projects_) {
     // Forgets it: nobody is left who could have begun it, so there is nothing to take back.
@@ -93,6 +96,7 @@ void StepBook::PutOff() {
 
 // In all projects, whatever fails in one of them; the first failure is told.
 Status StepBook::CloseInLogs() {
+  const LogActivity::Busy busy(activity_);
   Status all;
   for (Project& project : projects_) {
     if (!std::exchange(project.has_step, false)) continue;

@@ -21,6 +21,7 @@
 #include "session/bridge_messages.h"
 #include "session/empty_steps.h"
 #include "session/notices.h"
+#include "session/watch/log_activity.h"
 #include "undo/undo_log.h"
 
 namespace sandglass::session {
@@ -30,8 +31,9 @@ enum class Left : uint8_t { kNone, kSome };
 
 class StepBook {
  public:
-  // What could not be entered in the history is told there. `clock` is that of all logs; both must outlive this.
-  StepBook(Notices& notices, PastClock& clock) : notices_(notices), clock_(clock) {}
+  // What could not be entered in the history is told there. `clock` is that of all logs; all must outlive this.
+  StepBook(Notices& notices, PastClock& clock, LogActivity& activity)
+      : notices_(notices), clock_(clock), activity_(activity) {}
   ~StepBook() { EnterAll(); }
   StepBook(const StepBook&) = delete;
   StepBook& operator=(const StepBook&) = delete;
@@ -71,6 +73,7 @@ class StepBook {
 
   Notices& notices_;
   PastClock& clock_;
+  LogActivity& activity_;
   SteadyClock steady_clock_;
   mutable Mutex mutex_;
   std::vector<Project> projects_ GUARDED_BY(mutex_);

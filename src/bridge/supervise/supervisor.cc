@@ -319,6 +319,10 @@ std::vector<undo::ObjectRef> Supervisor::LiveWriters(size_t project) {
   return shared_->writers.Survivors(*shared_->projects[project]);
 }
 
+bool Supervisor::IsLiveWriter(size_t project, uint64_t device, uint64_t inode) const {
+  return shared_->writers.ProjectOf(device, inode) == shared_->projects[project].get();
+}
+
 void Supervisor::ForgetWriters() { shared_->writers.Clear(); }
 
 std::string Supervisor::TakeRefusals() { return shared_->refusals.Take(); }

@@ -48,6 +48,8 @@ class Supervisor {
 
   // Objects of a project (by its place in the list given to Create) that a process may still write to. Valid until the next call.
   std::vector<undo::ObjectRef> LiveWriters(size_t project);
+  // Is the object one of them? Asked beside anything else: the answer may be a moment old.
+  bool IsLiveWriter(size_t project, uint64_t device, uint64_t inode) const;
   // No process of any command is left.
   void ForgetWriters();
   // What undo did not let commands do since this was asked last, in words; "": nothing.

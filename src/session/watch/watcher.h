@@ -17,6 +17,7 @@
 #include "base/thread_annotations.h"
 #include "session/watch/folder_watch.h"
 #include "session/watch/judge.h"
+#include "session/watch/log_activity.h"
 #include "session/watch/pending_changes.h"
 #include "session/watch/watch_options.h"
 #include "undo/undo_log.h"
@@ -35,27 +36,6 @@ struct WatchStatus {
   WatchState state = WatchState::kWaiting;
   size_t folders = 0;  // watched
   std::string why;     // kPartial, kFailed
-};
-
-// Whether the log is at something that changes the store as a whole. Whoever closes a step or takes one back holds a Busy meanwhile; a
-// verdict that falls into that time is not final. Lock-free.
-class LogActivity {
- public:
-  class Busy {
-   public:
-    explicit Busy(LogActivity& activity) : activity_(activity) { ++activity_.count_; }
-    Busy(const Busy&) = delete;
-    Busy& operator=(const Busy&) = delete;
-    ~Busy() { ++activity_.count_; }
-
-   private:
-    LogActivity& activity_;
-  };
-  uint64_t count() const { return count_; }
-  static bool IsBusy(uint64_t count) { return count % 2 != 0; }
-
- private:
-  std::atomic<uint64_t> count_{0};  // odd: busy; one at a time
 };
 
 // Called on the watcher's threads, with nothing held; may block. Thread-safe.
