@@ -166,9 +166,10 @@ void FolderWatch::HandleName(const InotifyRecord& record) {
   Note(std::move(*path), record);
 }
 
-// A name that another one is renamed to may have been there before, which nobody tells: only what is created was not.
+// A name that another one is renamed to may have been there before, which nobody tells. It is taken to be new: a rename and its way back,
+// as of a step that is denied at once, is far more usual than a file that is replaced and removed in a moment.
 void FolderWatch::Note(std::string path, const InotifyRecord& record) {
-  const bool made = (record.mask & IN_CREATE) != 0;
+  const bool made = (record.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
   pending_->Add(std::move(path),
                 {.kinds = KindsOf(record.mask),
                  .first = made ? FirstHeard::kItWasMade : FirstHeard::kItWasThere});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "undo/journal_view.h"
 #include "undo/store_frame.h"
 
@@ -39,6 +40,8 @@ Result<OwnWork> OwnWork::Open(const undo::Place& place) {
 Status OwnWork::Look(uint64_t drains) {
   for (Tail& tail : tails_) LookAt(tail, drains);
   for (Shelf* shelf : {&steps_, &redo_}) LookAt(*shelf, drains);
+  // What is on a shelf was not taken back: there it says what it left.
+  std::erase_if(ended_, [this](const Ended& one) { return IsOnShelf(one.tail.uid()); });
   return signatures_.CatchUp(place_->store.get());
 }
 
@@ -56,7 +59,8 @@ void OwnWork::LookAt(Tail& tail, uint64_t drains) {
 void OwnWork::LookAt(Shelf& shelf, uint64_t drains) {
   const int64_t ctime_ns = ChangedAt(shelf.dir);
   if (ctime_ns == shelf.ctime_ns) return;
-  shelf.ctime_ns = ctime_ns;
+  // Within one tick of the clock it can change again without showing it.
+  shelf.ctime_ns = StampingNow() > ctime_ns ? ctime_ns : 0;
   std::map<std::string, Known> known;
   for (const std::string& name : undo::ListNamesIfReadable(shelf.dir.get())) {
     const auto stat = undo::LookAt(shelf.dir.get(), name.c_str());
@@ -116,14 +120,17 @@ bool OwnWork::IsTouched(std::string_view path, undo::ObjectId object) const {
   });
 }
 
-bool OwnWork::IsPromoted(uint64_t uid) const {
-  return std::ranges::any_of(finished_, [uid](const Finished& one) { return one.uid == uid; });
+bool OwnWork::IsOnShelf(uint64_t uid) const {
+  const auto holds = [uid](const Shelf& shelf) {
+    return std::ranges::any_of(shelf.known,
+                               [uid](const auto& entry) { return entry.second.uid == uid; });
+  };
+  return holds(steps_) || holds(redo_);
 }
 
 bool OwnWork::WasTakenBack(std::string_view path, undo::ObjectId object) const {
   return std::ranges::any_of(ended_, [&](const Ended& one) {
-    return !IsPromoted(one.tail.uid()) &&
-           (one.tail.HasTouched(path) || one.tail.HasTouched(object));
+    return one.tail.HasTouched(path) || one.tail.HasTouched(object);
   });
 }
 

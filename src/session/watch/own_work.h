@@ -41,6 +41,8 @@ class OwnWork {
   std::optional<undo::ObjectId> LeftAt(std::string_view path);
   const Signatures& signatures() const { return signatures_; }
 
+  // A step or rewind is under way.
+  bool has_open_work() const { return tails_[0].open || tails_[1].open; }
   // Nothing in the store is halfway from one state to the next, nor has been since the mark.
   bool IsSettled() const;
 
@@ -49,6 +51,7 @@ class OwnWork {
     const char* folder;
     std::optional<JournalTail> open;
   };
+  // Is no more in wal/, and not in the history either.
   struct Ended {
     JournalTail tail;
     uint64_t drains;
@@ -86,7 +89,7 @@ class OwnWork {
   std::optional<uint64_t> Meet(Shelf& shelf, const std::string& name, const undo::FileStat& stat,
                                uint64_t drains);
   Stamp StampNow() const;
-  bool IsPromoted(uint64_t uid) const;
+  bool IsOnShelf(uint64_t uid) const;
 
   const undo::Place* place_;
   Fd wal_;

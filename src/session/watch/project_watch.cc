@@ -30,8 +30,10 @@ bool ProjectWatch::IsLiveWriter(dev_t device, ino_t inode) {
 
 void ProjectWatch::OnExternal(const PathNotes& changes) {
   {
+    // Kept until the log tells of them, which it may do on another thread, and later.
     MutexLock lock(mutex_);
-    telling_ = changes;
+    if (telling_.size() > kMostRemembered) telling_.clear();
+    for (const auto& [path, note] : changes) telling_[path].kinds.Add(note.kinds);
   }
   std::vector<std::string> paths;
   for (const auto& [path, note] : changes) paths.push_back(path);
@@ -78,11 +80,13 @@ std::vector<std::string> ProjectWatch::News(const std::vector<std::string>& path
   return news;
 }
 
-ExternalKinds ProjectWatch::KindsOf(const std::vector<std::string>& paths) const {
+ExternalKinds ProjectWatch::TakeKinds(const std::vector<std::string>& paths) {
   ExternalKinds kinds;
   for (const std::string& path : paths) {
-    if (const auto note = telling_.find(path); note != telling_.end())
-      kinds.Add(note->second.kinds);
+    const auto note = telling_.find(path);
+    if (note == telling_.end()) continue;
+    kinds.Add(note->second.kinds);
+    telling_.erase(note);
   }
   return kinds;
 }
@@ -99,7 +103,7 @@ void ProjectWatch::OnExternalModification(const undo::Barrier& barrier) {
     const std::vector<std::string> news = News(barrier.paths, source);
     if (news.empty()) return;
     SetPaths(news, event);
-    event.kinds = source == Source::kWatcher ? KindsOf(news) : ExternalKinds();
+    if (source == Source::kWatcher) event.kinds = TakeKinds(news);
   }
   if (options_.policy == WatchPolicy::kBarrier && barrier.after.value != 0)
     event.barrier = barrier.after;

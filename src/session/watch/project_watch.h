@@ -57,7 +57,7 @@ class ProjectWatch final : public undo::UndoObserver, public WatchListener {
   Source SourceOf(const std::vector<std::string>& paths) const REQUIRES(mutex_);
   std::vector<std::string> News(const std::vector<std::string>& paths, Source source)
       REQUIRES(mutex_);
-  ExternalKinds KindsOf(const std::vector<std::string>& paths) const REQUIRES(mutex_);
+  ExternalKinds TakeKinds(const std::vector<std::string>& paths) REQUIRES(mutex_);
   void HandOver(const std::vector<std::string>& paths);
 
   const undo::UndoPaths paths_;
