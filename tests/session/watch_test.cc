@@ -76,7 +76,7 @@ class WatchedSession : public ::testing::Test {
     MustCall(::waitpid(person, &status, 0), "waitpid");
     return report;
   }
-  // The thread that judges starts when the root is watched.
+  // Or will be in a moment.
   static bool IsWatched(pid_t session) {
     for (const pid_t child : ChildrenOf(session)) {
       std::error_code gone;
@@ -98,8 +98,11 @@ class WatchedSession : public ::testing::Test {
     return paths;
   }
   void EditAndAwaitBarrier(const std::string& path) const {
-    workspace_.WriteFile(path, "by a person");
-    WaitUntil([&] { return BarrierPaths().contains(path); });
+    // The judge is there a moment before the folders are watched: a person who is not heard saves again.
+    WaitUntil([&] {
+      workspace_.WriteFile(path, "by a person");
+      return BarrierPaths().contains(path);
+    });
   }
   std::set<std::string> Told() const {
     std::set<std::string> paths;

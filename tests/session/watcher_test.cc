@@ -19,6 +19,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "session/watch/filesystem_watch.h"
 #include "session/watch/folder_watch.h"
 #include "session/watch/project_watch.h"
 #include "tests/support/must.h"
@@ -55,7 +56,7 @@ class Told {
     };
     const auto found = [&] { return std::ranges::find_if(events_, names) != events_.end(); };
     if (!changed_.wait_for(lock, kLongEnough, found)) {
-      ADD_FAILURE() << path << " was not told of";
+      ADD_FAILURE() << path << " was not told of, but " << events_.size() << " other events";
       return {};
     }
     return *std::ranges::find_if(events_, names);
@@ -379,6 +380,53 @@ TEST_F(WatcherTest, NothingIsFinalWhileTheLogIsAtWork) {
   EXPECT_EQ(told_.size(), 0);
   busy.reset();
   told_.Await("small.txt");
+}
+
+// --- By the other means.
+
+class FilesystemWatcherTest : public WatcherTest {
+ protected:
+  void SetUp() override {
+    const Fd root(MustCall(::open(workspace().project().c_str(), O_RDONLY | O_CLOEXEC), "open"));
+    const Exclusions exclusions = test::Must(Exclusions::Load(root.get(), watch_options_, {}));
+    PendingChanges pending;
+    const auto watch =
+        FilesystemWatch::Open(root.get(), workspace().project(), exclusions, pending);
+    if (!watch.ok()) GTEST_SKIP() << "fanotify: " << watch.error().message();
+    watch_options_.means = WatchMeans::kFilesystem;
+  }
+};
+
+TEST_F(FilesystemWatcherTest, FW_01_EveryKindOfEditIsTold) {
+  StartWatching();
+  InStep([&] { EXPECT_OK(ops().Overwrite("small.txt", "by the world")); });
+  workspace().WriteFile("small.txt", "by a person");
+  told_.Await("small.txt");
+  told_.Forget();
+  MustCall(::chmod(workspace().Path("small.txt").c_str(), 0600), "chmod");
+  told_.Await("small.txt");
+  told_.Forget();
+  MustCall(::unlink(workspace().Path("small.txt").c_str()), "unlink");
+  told_.Await("small.txt");
+  workspace().WriteFile("made/deep/file", "1");
+  told_.Await("made/deep/file");
+}
+
+TEST_F(FilesystemWatcherTest, FW_12_WhatTheWorldDoesIsNotTold) {
+  StartWatching();
+  InStep([&] {
+    EXPECT_OK(ops().Mkdir("made"));
+    EXPECT_OK(ops().WriteNew("made/one", "1"));
+    EXPECT_OK(ops().WriteNew("made/two", "1"));
+    EXPECT_OK(ops().Unlink("made/one"));
+    EXPECT_OK(ops().Unlink("src/main.rs"));
+    EXPECT_OK(ops().Rename("made", "moved"));
+    EXPECT_OK(ops().Rename("src", "source"));
+    EXPECT_THAT(ToldPaths(), IsEmpty());
+  });
+  EXPECT_THAT(ToldPaths(), IsEmpty());
+  RollBack();
+  EXPECT_THAT(ToldPaths(), IsEmpty());
 }
 
 // --- Options.

@@ -32,6 +32,12 @@ Result<WatchPolicy> ParseWatchPolicy(std::string_view name);
 // What the undo log makes of it. kUnsupported: kLock, and why.
 Result<undo::ExternalPolicy> UndoPolicyFor(WatchPolicy policy);
 
+// By which means the kernel tells. What cannot be had is replaced by the other one.
+enum class WatchMeans : uint8_t {
+  kFolders,  // inotify, a watch for each folder
+  kFilesystem,  // fanotify, one mark for the whole file system: for root, and woken by whatever happens on it
+};
+
 struct WatchOptions {
   Watching watching = Watching::kOn;
   WatchPolicy policy = WatchPolicy::kBarrier;
@@ -44,6 +50,7 @@ struct WatchOptions {
                                                "node_modules"};
   undo::GitignoreMode gitignore = undo::GitignoreMode::kOff;  // what git ignores is not told
   PendingLimits pending;
+  WatchMeans means = WatchMeans::kFolders;
 };
 
 // `section`: an object with some of the keys `enabled`, `debounce_ms`, `exclude_patterns`, `use_gitignore`; the others keep their

@@ -9,13 +9,28 @@
 #include <utility>
 #include <vector>
 
+#include "session/watch/filesystem_watch.h"
 #include "session/watch/own_work.h"
 #include "undo/place.h"
 
 namespace sandglass::session {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr size_t kFoldersAtATime = 64;
+
+// Told late, a name may be another one than the one that was removed; what the open step says of names when it is over is about
+// today's.
+PathNotes TakeRemoved(PathNotes& external) {
+  PathNotes removed;
+  std::erase_if(external, [&](const auto& entry) {
+    if (!entry.second.kinds.Has(ExternalKind::kRemoved)) return false;
+    removed.insert(entry);
+    return true;
+  });
+  return removed;
+}
 
 }  // namespace
 
@@ -74,40 +89,77 @@ Status Watcher::ReadAll() {
   TRY_ASSIGN(const auto place, undo::OpenPlace(paths_, undo::StoreAccess::kReadOnly));
   TRY_ASSIGN(OwnWork work, OwnWork::Open(*place));
   TRY_ASSIGN(const Exclusions exclusions, Exclusions::Load(place->root.get(), options_, undo_));
-  TRY_ASSIGN(FolderWatch watch, FolderWatch::Open(place->root.get(), exclusions, pending_));
   std::thread judge([&] { JudgeAll(*place, work); });
-  const Status read = ReadEvents(watch);
+  const Status read = ReadByAnyMeans(*place, exclusions);
   pending_.Stop();
   judge.join();
   return read;
 }
 
-Status Watcher::ReadEvents(FolderWatch& watch) {
-  auto walk = FolderWatch::Walk::kGoesOn;
+Status Watcher::ReadByAnyMeans(const undo::Place& place, const Exclusions& exclusions) {
+  if (options_.means == WatchMeans::kFilesystem) {
+    const auto read = ReadFilesystem(place, exclusions);
+    if (read) return *read;
+  }
+  TRY_ASSIGN(FolderWatch watch, FolderWatch::Open(place.root.get(), exclusions, pending_));
+  TRY(ReadFolders(watch));
+  if (watch.coverage() == Coverage::kWhole || AwaitStop(0ms)) return Ok();
+  // More folders than can be watched: another means, if it can be had, else what there is of this one.
+  const auto read = ReadFilesystem(place, exclusions);
+  if (read) return *read;
+  NotePartial(watch);
+  return ReadFolders(watch);
+}
+
+std::optional<Status> Watcher::ReadFilesystem(const undo::Place& place,
+                                              const Exclusions& exclusions) {
+  auto watch = FilesystemWatch::Open(place.root.get(), paths_.project, exclusions, pending_);
+  if (!watch.ok()) return std::nullopt;
+  tells_late_ = true;
+  SetState({.state = WatchState::kReady, .folders = 0, .why = {}});
   while (true) {
-    const bool walks = walk == FolderWatch::Walk::kGoesOn;
-    pollfd fds[] = {{watch.fd(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
-    if (::poll(fds, 2, walks ? 0 : -1) < 0 && errno != EINTR)
-      return Error::FromErrno(errno, "poll");
-    if (fds[1].revents != 0) return Ok();
-    if (fds[0].revents != 0) TRY(watch.Drain());
-    walk = watch.WalkOn(kFoldersAtATime);
-    NoteWalk(watch, walk);
+    TRY_ASSIGN(const Wake wake, AwaitEvents(watch->fd(), -1));
+    if (wake == Wake::kStop) return Ok();
+    if (wake == Wake::kEvents) TRY(watch->Drain());
   }
 }
 
-void Watcher::NoteWalk(const FolderWatch& watch, FolderWatch::Walk walk) {
-  WatchStatus status{.state = WatchState::kWalking, .folders = watch.folders(), .why = {}};
-  if (watch.coverage() == Coverage::kPartial) {
-    status.state = WatchState::kPartial;
-    status.why = fmt::format(
-        "only {} folders of {} are watched for changes by others, which is as many as the kernel "
-        "lets one user watch: raise it with sysctl fs.inotify.max_user_watches",
-        watch.folders(), paths_.project);
-  } else if (walk == FolderWatch::Walk::kDone) {
-    status.state = WatchState::kReady;
+Result<Watcher::Wake> Watcher::AwaitEvents(int events, int timeout_ms) const {
+  pollfd fds[] = {{events, POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+  if (::poll(fds, 2, timeout_ms) < 0 && errno != EINTR) return Error::FromErrno(errno, "poll");
+  if (fds[1].revents != 0) return Wake::kStop;
+  return fds[0].revents != 0 ? Wake::kEvents : Wake::kNothing;
+}
+
+// Until it is to end, or finds out that it cannot watch them all.
+Status Watcher::ReadFolders(FolderWatch& watch) {
+  const Coverage before = watch.coverage();
+  auto walk = FolderWatch::Walk::kGoesOn;
+  while (watch.coverage() == before) {
+    TRY_ASSIGN(const Wake wake,
+               AwaitEvents(watch.fd(), walk == FolderWatch::Walk::kGoesOn ? 0 : -1));
+    if (wake == Wake::kStop) return Ok();
+    if (wake == Wake::kEvents) TRY(watch.Drain());
+    walk = watch.WalkOn(kFoldersAtATime);
+    if (watch.coverage() == Coverage::kWhole) NoteWalk(watch, walk);
   }
-  SetState(std::move(status));
+  return Ok();
+}
+
+void Watcher::NoteWalk(const FolderWatch& watch, FolderWatch::Walk walk) {
+  const bool done = walk == FolderWatch::Walk::kDone;
+  SetState({.state = done ? WatchState::kReady : WatchState::kWalking,
+            .folders = watch.folders(),
+            .why = {}});
+}
+
+void Watcher::NotePartial(const FolderWatch& watch) {
+  SetState({.state = WatchState::kPartial,
+            .folders = watch.folders(),
+            .why = fmt::format(
+                "only {} folders of {} are watched for changes by others, which is as many as the "
+                "kernel lets one user watch: raise it with sysctl fs.inotify.max_user_watches",
+                watch.folders(), paths_.project)});
 }
 
 // --- The judge.
@@ -133,11 +185,15 @@ void Watcher::JudgeBatch(OwnWork& work, Judge& judge, PendingChanges::Batch batc
   work.Mark();
   const std::vector<Judge::Sight> sights = judge.See(batch.notes);
   const Status looked = work.Look(batch.drains);
-  const PathNotes external = judge.External(sights, batch.notes);
+  PathNotes external = judge.External(sights, batch.notes);
   const bool is_final = looked.ok() && work.IsSettled() && !LogActivity::IsBusy(before) &&
                         activity_.count() == before;
   if (!is_final && !external.empty()) return pending_.PutBack(std::move(batch.notes));
-  work.Forget(batch.drains);
+  PathNotes waiting = tells_late_ && work.has_open_work() ? TakeRemoved(external) : PathNotes();
+  if (waiting.empty())
+    work.Forget(batch.drains);
+  else
+    pending_.PutBack(std::move(waiting));
   if (!external.empty()) listener_.OnExternal(external);
 }
 

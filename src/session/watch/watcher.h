@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -65,10 +66,16 @@ class Watcher {
  private:
   void Read();
   Status ReadAll();
-  Status ReadEvents(FolderWatch& watch);
+  Status ReadByAnyMeans(const undo::Place& place, const Exclusions& exclusions);
+  Status ReadFolders(FolderWatch& watch);
+  // To its end; nullopt: this means cannot be had.
+  std::optional<Status> ReadFilesystem(const undo::Place& place, const Exclusions& exclusions);
+  enum class Wake : uint8_t { kNothing, kEvents, kStop };
+  Result<Wake> AwaitEvents(int events, int timeout_ms) const;
   bool AwaitStop(std::chrono::milliseconds time) const;
   void SetState(WatchStatus status) EXCLUDES(mutex_);
   void NoteWalk(const FolderWatch& watch, FolderWatch::Walk walk);
+  void NotePartial(const FolderWatch& watch);
 
   void JudgeAll(const undo::Place& place, OwnWork& work);
   void JudgeBatch(OwnWork& work, Judge& judge, PendingChanges::Batch batch);
@@ -80,6 +87,7 @@ class Watcher {
   WatchListener& listener_;
   const Fd stop_;  // an eventfd
   PendingChanges pending_;
+  std::atomic<bool> tells_late_{false};  // paths are those of the moment in which an event is read
   mutable Mutex mutex_;
   WatchStatus status_ GUARDED_BY(mutex_);
   std::thread reader_;  // starts the one that judges
