@@ -35,6 +35,14 @@ std::string Write(const CloseStep& ask) {
 }
 std::string Write(const AskPosition&) { return WriteJson(Json::Object({{"type", "position"}})); }
 std::string Write(const RewindRequest& ask) { return Encode(ask); }
+std::string Write(const WriteRequest& ask) {
+  return WriteJson(Json::Object({{"type", "write"},
+                                 {"step_id", ask.step.value},
+                                 {"project", BytesToJson(ask.project)},
+                                 {"path", BytesToJson(ask.path)},
+                                 {"label", BytesToJson(ask.label)},
+                                 {"make_folders", ask.folders == FoldersAround::kMade}}));
+}
 std::string Write(const End&) { return WriteJson(Json::Object({{"type", "end"}})); }
 
 Result<BridgeRequest> SuperviseFrom(const Json& json) {
@@ -53,12 +61,16 @@ Result<BridgeRequest> ForgetFrom(const Json& json) {
   return BridgeRequest(ask);
 }
 
+Result<std::string> BytesOf(const Json& json, std::string_view key) {
+  const Json* bytes = json.Find(key);
+  if (bytes == nullptr) return Error(Code::kInvalid, fmt::format("\"{}\" is missing", key));
+  return BytesFromJson(*bytes);
+}
+
 Result<BridgeRequest> AnnounceFrom(const Json& json) {
   Announce ask;
   TRY_ASSIGN(ask.step.value, json.GetInt("step_id"));
-  const Json* label = json.Find("label");
-  if (label == nullptr) return Error(Code::kInvalid, "\"label\" is missing");
-  TRY_ASSIGN(ask.label, BytesFromJson(*label));
+  TRY_ASSIGN(ask.label, BytesOf(json, "label"));
   TRY_ASSIGN(const bool keep_empty, json.GetBool("keep_empty"));
   ask.if_unchanged = keep_empty ? undo::IfUnchanged::kRecorded : undo::IfUnchanged::kForgotten;
   return BridgeRequest(std::move(ask));
@@ -67,6 +79,17 @@ Result<BridgeRequest> AnnounceFrom(const Json& json) {
 Result<BridgeRequest> CloseFrom(const Json& json) {
   TRY_ASSIGN(const bool later, json.GetBool("empty_later"));
   return BridgeRequest(CloseStep{later ? EmptyEntry::kLater : EmptyEntry::kBeforeTheAnswer});
+}
+
+Result<BridgeRequest> WriteFrom(const Json& json) {
+  WriteRequest ask;
+  TRY_ASSIGN(ask.step.value, json.GetInt("step_id"));
+  TRY_ASSIGN(ask.project, BytesOf(json, "project"));
+  TRY_ASSIGN(ask.path, BytesOf(json, "path"));
+  TRY_ASSIGN(ask.label, BytesOf(json, "label"));
+  TRY_ASSIGN(const bool made, json.GetBool("make_folders"));
+  ask.folders = made ? FoldersAround::kMade : FoldersAround::kMustExist;
+  return BridgeRequest(std::move(ask));
 }
 
 template <class Ask>
@@ -81,6 +104,7 @@ struct RequestRow {
 constexpr RequestRow kRequests[] = {
     {"supervise", SuperviseFrom}, {"forget", ForgetFrom}, {"announce", AnnounceFrom},
     {"close", CloseFrom},         {"end", Plain<End>},    {"position", Plain<AskPosition>},
+    {"write", WriteFrom},
 };
 
 // --- Answers.
@@ -155,6 +179,11 @@ std::string Encode(const Ended& answer) {
   return WriteJson(Json::Object({{"notices", NoticesToJson(answer.notices)}}));
 }
 
+std::string Encode(const Written& answer) {
+  return WriteJson(Json::Object(
+      {{"notices", NoticesToJson(answer.notices)}, {"next_step_id", answer.next.value}}));
+}
+
 std::string Encode(const Position& answer) {
   return WriteJson(Json::Object({{"next_step_id", answer.next.value}, {"begun", answer.begun}}));
 }
@@ -195,6 +224,14 @@ Result<Ended> DecodeEnded(std::string_view frame) {
   Ended ended;
   TRY_ASSIGN(ended.notices, NoticesFrom(json));
   return ended;
+}
+
+Result<Written> DecodeWritten(std::string_view frame) {
+  TRY_ASSIGN(const Json json, ParseAnswer(frame));
+  Written written;
+  TRY_ASSIGN(written.notices, NoticesFrom(json));
+  TRY_ASSIGN(written.next.value, json.GetInt("next_step_id"));
+  return written;
 }
 
 Result<Position> DecodePosition(std::string_view frame) {

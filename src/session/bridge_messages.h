@@ -50,13 +50,24 @@ struct CloseStep {
 struct AskPosition {
   friend bool operator==(const AskPosition&, const AskPosition&) = default;
 };
+// Whether folders on the way to a file are made if they are missing.
+enum class FoldersAround : uint8_t { kMustExist, kMade };
+// Put the content, which comes with the frame as a descriptor, in the place of a file, as a step of kind api. Answer: Written.
+struct WriteRequest {
+  StepId step;
+  std::string project;  // absolute
+  std::string path;     // from it
+  std::string label;
+  FoldersAround folders = FoldersAround::kMustExist;
+  friend bool operator==(const WriteRequest&, const WriteRequest&) = default;
+};
 // Nothing is left to be served. Answer: Ended, and the process ends.
 struct End {
   friend bool operator==(const End&, const End&) = default;
 };
 // A RewindRequest is answered by a RewindAnswer.
-using BridgeRequest =
-    std::variant<Supervise, Forget, Announce, CloseStep, AskPosition, RewindRequest, End>;
+using BridgeRequest = std::variant<Supervise, Forget, Announce, CloseStep, AskPosition,
+                                   RewindRequest, WriteRequest, End>;
 
 std::string Encode(const BridgeRequest& request);
 // kLimit: too long or too large. kInvalid: no request.
@@ -81,6 +92,10 @@ struct Closed {
 struct Ended {
   std::vector<std::string> notices;  // what has come up since the last step was closed
 };
+struct Written {
+  std::vector<std::string> notices;  // what people should know of the step
+  StepId next{0};                    // as of a Position
+};
 struct Position {
   StepId next{0};      // an id that no project has used
   bool begun = false;  // a step is open, and has changed something
@@ -93,9 +108,11 @@ std::string Encode(const Position& answer);
 std::string Encode(const Ended& answer);
 // nullopt: it is none, but maybe an answer.
 std::optional<Failed> DecodeFailed(std::string_view frame);
+std::string Encode(const Written& answer);
 Result<Opened> DecodeOpened(std::string_view frame);
 Result<Closed> DecodeClosed(std::string_view frame);
 Result<Position> DecodePosition(std::string_view frame);
 Result<Ended> DecodeEnded(std::string_view frame);
+Result<Written> DecodeWritten(std::string_view frame);
 
 }  // namespace sandglass::session

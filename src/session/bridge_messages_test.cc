@@ -14,6 +14,7 @@ TEST(BridgeMessages, RequestsSurviveTheWay) {
       CloseStep{},
       CloseStep{EmptyEntry::kLater},
       AskPosition{},
+      WriteRequest{{6}, "/p", "a/\xff", "write a", FoldersAround::kMade},
       RewindRequest{.kind = RewindKind::kRedo, .project = "/p", .count = 2},
       End{},
   };

@@ -211,10 +211,15 @@ std::vector<std::string> BridgeProcess::End() {
   return ended.ok() ? std::move(ended->notices) : std::vector<std::string>();
 }
 
-BridgeProcess::~BridgeProcess() {
-  End();
+void BridgeProcess::AwaitGone() {
+  if (std::exchange(gone_, true)) return;
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+}
+
+BridgeProcess::~BridgeProcess() {
+  End();
+  AwaitGone();
 }
 
 Error BridgeProcess::Death() const {
@@ -311,6 +316,15 @@ Result<StepId> BridgeProcess::NextId() {
 Result<Position> BridgeProcess::AskPosition() {
   TRY_ASSIGN(const std::string frame, Ask(session::AskPosition{}));
   return DecodePosition(frame);
+}
+
+Result<Written> BridgeProcess::WriteFile(const WriteRequest& request, const Fd& content) {
+  next_.reset();
+  const int passed[] = {content.get()};
+  TRY_ASSIGN(const std::string frame, Ask(request, passed));
+  TRY_ASSIGN(Written written, DecodeWritten(frame));
+  next_ = written.next;
+  return written;
 }
 
 RewindAnswer BridgeProcess::Rewind(const RewindRequest& request, const TellProgress& tell) {

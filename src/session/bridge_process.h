@@ -63,12 +63,15 @@ class BridgeProcess {
   // An id that no project has used; between two steps it is known without asking.
   Result<StepId> NextId();
   Result<Position> AskPosition();
+  Result<Written> WriteFile(const WriteRequest& request, const Fd& content);
   // `tell` is called while it waits, if the request wants that.
   RewindAnswer Rewind(const RewindRequest& request, const TellProgress& tell);
   // Has it close the logs and end. What is to be supervised has ended before, and nothing else may be asked for afterwards.
   void BeginEnd();
   // The same, and returns what has come up since the last step was closed.
   std::vector<std::string> End();
+  // Until the process is gone, and the stores with it are nobody's. Ended before.
+  void AwaitGone();
 
  private:
   BridgeProcess(pid_t pid, Fd channel, Fd events)
@@ -88,6 +91,7 @@ class BridgeProcess {
   std::optional<Status> opened_;
   std::optional<StepId> next_;
   Status failed_;  // the first of what was only sent
+  bool gone_ = false;
   std::optional<Status> end_sent_;
   std::vector<undo::RecoveryReport> recoveries_;
 };

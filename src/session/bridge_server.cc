@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "session/file_write.h"
 #include "session/open_log.h"
 
 namespace sandglass::session {
@@ -164,6 +165,16 @@ void BridgeServer::StartWatching() {
 
 Result<Position> BridgeServer::Do(const AskPosition&, Fd) {
   return Position{.next = book_.NextId(), .begun = book_.HasBegun()};
+}
+
+Result<Written> BridgeServer::Do(const WriteRequest& ask, Fd content) {
+  book_.EnterAll();
+  const LogActivity::Busy busy(activity_);
+  const auto project = std::ranges::find(projects_, ask.project, &Project::path);
+  if (project == projects_.end())
+    return Error(Code::kNotFound, fmt::format("this session may not change {}", ask.project));
+  TRY(WriteFileAsStep(*project->log, ask, content));
+  return Written{.notices = notices_.Take(), .next = book_.NextId()};
 }
 
 Result<Ended> BridgeServer::Do(const End&, Fd) {

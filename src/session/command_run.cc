@@ -11,22 +11,26 @@
 #include <chrono>
 #include <utility>
 
+#include "session/world_link.h"
+
 namespace sandglass::session {
 namespace {
 
 using control::Stream;
 
-constexpr size_t kReadBytes = size_t{64} << 10;
+constexpr size_t kReadBytes = size_t{64} << 10;  // of input
 constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
-
-bool HungUp(int fd) {
-  pollfd end{fd, 0, 0};
-  return ::poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0;
-}
 
 }  // namespace
 
 Result<CommandReport> CommandRun::Run() {
+  parts_.running = this;
+  auto report = Carry();
+  parts_.running = nullptr;
+  return report;
+}
+
+Result<CommandReport> CommandRun::Carry() {
   if (spec_.shell != nullptr) TRY(OpenShellChannel());
   TRY_ASSIGN(const auto raw, streams_.BecomeRaw());
   TRY_ASSIGN(report_.step, keeper_.NextId());
@@ -190,19 +194,13 @@ std::vector<pollfd> CommandRun::Watched() const {
   fds.push_back({parts_.bridge->fd(), POLLIN, 0});
   parts_.server->AddTo(fds);
   if (shell_) shell_->channel().AddTo(fds);
+  if (parts_.guest != nullptr) parts_.guest->AddTo(fds);
   fds.push_back({parts_.bridge->events_fd(), POLLIN, 0});
   return fds;
 }
 
 int CommandRun::Patience() const {
-  std::optional<Instant> first;
-  for (const auto& deadline :
-       {parts_.tracker.Deadline(), parts_.server->Deadline(), rewinds_.Deadline()}) {
-    if (deadline && (!first || *deadline < *first)) first = deadline;
-  }
-  if (!first) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - parts_.clock.Now());
-  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
+  return PatienceUntil(parts_, {parts_.tracker.Deadline(), rewinds_.Deadline()});
 }
 
 Status CommandRun::Turn() {
@@ -213,25 +211,22 @@ Status CommandRun::Turn() {
   if (fds[2].revents != 0) TakeSignals();
   if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) ReadChannel();
   if (fds[3].revents != 0 || !input_.empty()) TakeInput();
+  // Before output is written, for the guest may be the one who takes it.
+  if (parts_.guest != nullptr) parts_.guest->Work();
   for (Stream stream : kStreams) TRY(WriteOutput(stream));
   TRY(parts_.bridge->CheckWork());
-  TRY(NoticeEndedProcesses());
+  TRY(NoticeEndedProcesses(parts_));
   if ((fds.back().revents & POLLIN) != 0) parts_.TellEvents();
   parts_.tracker.Tick();
   TRY(Act());
   TRY(TakeRequests());
   TRY(Act());
-  WriteChannel();
+  WriteChannel(parts_);
   return Ok();
 }
 
 void CommandRun::ReadChannel() {
-  std::string buffer(kReadBytes, '\0');
-  const ssize_t got = ::recv(parts_.world->control_fd(), buffer.data(), buffer.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return LoseWorld();
-  std::string_view bytes(buffer.data(), static_cast<size_t>(got));
-  while (auto line = parts_.lines.Next(bytes)) parts_.tracker.Receive(*line);
+  if (ReadWorld(parts_) == WorldState::kGone) LoseWorld();
 }
 
 // The shim was killed, and everything inside with it, in the middle of whatever it did.
@@ -240,16 +235,6 @@ void CommandRun::LoseWorld() {
   lost_ = true;
   if (!ended_) keeper_.Abandon();
   parts_.tracker.ChannelDied();
-}
-
-void CommandRun::WriteChannel() {
-  while (!parts_.queue.empty()) {
-    const std::string_view bytes = parts_.queue.Front();
-    const ssize_t sent =
-        ::send(parts_.world->control_fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) return;  // full, or dead, which reading tells
-    parts_.queue.Consume(static_cast<size_t>(sent));
-  }
 }
 
 Status CommandRun::TakeListeners() {
@@ -276,20 +261,6 @@ Status CommandRun::Release(StepId command) {
   const auto given = shell_->channel().given();
   TRY(parts_.world->Release(command, given));
   shell_->channel().CloseGiven();
-  return Ok();
-}
-
-Status CommandRun::NoticeEndedProcesses() {
-  std::vector<StepId> ended;
-  std::erase_if(parts_.processes, [&](const SupervisedProcesses& processes) {
-    if (!HungUp(processes.listener.get())) return false;
-    ended.push_back(processes.command);
-    return true;
-  });
-  for (const StepId command : ended) {
-    TRY(parts_.bridge->Forget(command));
-    parts_.tracker.SetProcesses(command, control::Processes::kGone);
-  }
   return Ok();
 }
 

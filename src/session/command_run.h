@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "session/host_streams.h"
+#include "session/command_streams.h"
 #include "session/parts.h"
 #include "session/rewinds.h"
 #include "session/runners.h"
@@ -20,9 +20,20 @@ namespace sandglass::session {
 
 class CommandRun {
  public:
-  CommandRun(Session::Parts& parts, HostStreams& streams, const CommandSpec& spec)
+  CommandRun(Session::Parts& parts, CommandStreams& streams, const CommandSpec& spec)
       : parts_(parts), streams_(streams), spec_(spec) {}
   Result<CommandReport> Run();
+
+  // --- For whoever shares the loop. A command that has ended meanwhile is none of their concern.
+  StepId step() const { return report_.step; }
+  void Cancel() { (void)parts_.tracker.CancelCommand(report_.step); }
+  void Signal(int number) { (void)parts_.tracker.SendSignal(report_.step, number); }
+  Status Resize(control::TerminalSize size) {
+    return parts_.tracker.ResizeTerminal(report_.step, size);
+  }
+  void Ask(RewindRequest request, Rewinds::Reply reply) {
+    rewinds_.Ask(std::move(request), std::move(reply));
+  }
 
  private:
   control::Exec ExecFor() const;
@@ -49,22 +60,21 @@ class CommandRun {
   Status TakeRequests();
 
   // --- One turn of the loop.
+  Result<CommandReport> Carry();
   Status Turn();
   std::vector<pollfd> Watched() const;
   int Patience() const;
   void ReadChannel();
   void LoseWorld();
-  void WriteChannel();
   Status TakeListeners();
   Status Release(StepId command);
-  Status NoticeEndedProcesses();
   void TakeInput();
   void TakeSignals();
   Status WriteOutput(control::Stream stream);
   void Warn(std::string text) { report_.warnings.push_back(std::move(text)); }
 
   Session::Parts& parts_;
-  HostStreams& streams_;
+  CommandStreams& streams_;
   const CommandSpec& spec_;
   CommandReport report_;
   StepKeeper keeper_{parts_};

@@ -7,7 +7,7 @@
 // must do so before there are other threads, which would get them instead. One thread.
 #pragma once
 
-#include <termios.h>
+#include <signal.h>
 
 #include <cstddef>
 #include <memory>
@@ -17,10 +17,11 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "control/messages.h"
+#include "session/command_streams.h"
 
 namespace sandglass::session {
 
-class HostStreams {
+class HostStreams final : public CommandStreams {
  public:
   struct Descriptors {
     int in = 0, out = 1, err = 2;
@@ -28,40 +29,28 @@ class HostStreams {
   static Result<HostStreams> Open(Descriptors descriptors);
   HostStreams(HostStreams&& other) noexcept;
   HostStreams& operator=(HostStreams&&) = delete;
-  ~HostStreams();
+  ~HostStreams() override;
 
-  int in() const { return fds_.in; }
-  int OutputFd(control::Stream stream) const {
+  int in() const override { return fds_.in; }
+  int OutputFd(control::Stream stream) const override {
     return stream == control::Stream::kStdout ? fds_.out : fds_.err;
   }
   // Readable when TakeSignal has one.
-  int signal_fd() const { return signals_.get(); }
-  std::optional<int> TakeSignal();
+  int signal_fd() const override { return signals_.get(); }
+  std::optional<int> TakeSignal() override;
 
   // None: the command gets pipes.
-  std::optional<control::TerminalSize> terminal() const;
+  std::optional<control::TerminalSize> terminal() const override;
 
-  // Puts the terminal back.
-  class RawMode {
-   public:
-    RawMode(int fd, const termios& before) : fd_(fd), before_(before) {}
-    RawMode(const RawMode&) = delete;
-    RawMode& operator=(const RawMode&) = delete;
-    ~RawMode() { ::tcsetattr(fd_, TCSADRAIN, &before_); }
-
-   private:
-    const int fd_;
-    const termios before_;
-  };
   // Null where there is no terminal.
-  Result<std::unique_ptr<RawMode>> BecomeRaw() const;
+  Result<std::unique_ptr<RawMode>> BecomeRaw() const override;
 
   // What was written there last was no whole line.
   bool ends_inside_line(control::Stream stream) const {
     return stream == control::Stream::kStdout ? inside_line_[0] : inside_line_[1];
   }
   // How much was taken; kCancelled: nobody reads any more.
-  Result<size_t> Write(control::Stream stream, std::string_view bytes);
+  Result<size_t> Write(control::Stream stream, std::string_view bytes) override;
 
  private:
   explicit HostStreams(Descriptors fds) : fds_(fds) {}

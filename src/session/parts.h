@@ -12,6 +12,7 @@
 #include "control/line_reader.h"
 #include "control/writer_queue.h"
 #include "session/bridge_process.h"
+#include "session/loop_guest.h"
 #include "session/request_server.h"
 #include "session/session.h"
 #include "session/system_layer.h"
@@ -24,6 +25,9 @@ struct SupervisedProcesses {
   StepId command;
   Fd listener;  // of their filter, which the bridge serves: hung up when the last one is gone
 };
+
+class CommandRun;
+class IdleLoop;
 
 struct Session::Parts {
   // What others did to the projects, to whoever listens.
@@ -43,7 +47,10 @@ struct Session::Parts {
   std::vector<SupervisedProcesses> processes;
   std::optional<SystemLayer> system;  // none: the world has the system read-only
   std::unique_ptr<world::LocalWorld> world;
-  pid_t shell = -1;  // the first process of the shell that runs, if one does
+  LoopGuest* guest = nullptr;     // null: nobody shares the thread
+  CommandRun* running = nullptr;  // while one does
+  IdleLoop* idle = nullptr;       // while that is at work
+  pid_t shell = -1;               // the first process of the shell that runs, if one does
 
   control::CommandTracker tracker{clock, {}};
   control::LineReader lines;

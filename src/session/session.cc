@@ -143,7 +143,7 @@ Session::~Session() {
   for (const std::string& notice : parts_->bridge->End()) parts_->log.Warn(notice);
 }
 
-Result<CommandReport> Session::Run(const CommandSpec& spec, HostStreams& streams) {
+Result<CommandReport> Session::Run(const CommandSpec& spec, CommandStreams& streams) {
   auto report = CommandRun(*parts_, streams, spec).Run();
   if (report.ok())
     for (const std::string& weakness : parts_->world->weaknesses())

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +18,11 @@
 #include "base/result.h"
 #include "control/command_tracker.h"
 #include "session/allow_broad.h"
+#include "session/bridge_messages.h"
+#include "session/command_streams.h"
 #include "session/host_streams.h"
+#include "session/loop_guest.h"
+#include "session/rewind_request.h"
 #include "session/watch/external_modification.h"
 #include "session/watch/watch_options.h"
 #include "undo/undo_log.h"
@@ -85,6 +90,20 @@ struct CommandReport {
   std::vector<std::string> warnings;  // for a person
 };
 
+// A file of a project that a program writes, and not a command.
+struct FileToWrite {
+  std::string project;
+  std::string path;  // normal, from the project
+  std::string content;
+  std::string label;  // as history shows it
+  FoldersAround folders = FoldersAround::kMustExist;
+};
+struct WrittenFile {
+  StepId step;
+  std::vector<undo::Change> changes;
+  std::vector<std::string> warnings;  // for a person
+};
+
 class Session {
  public:
   // Starts the bridge process, which recovers the projects, and meanwhile builds the world. Whatever protection cannot be set up is an error, and nothing runs.
@@ -95,7 +114,30 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // To its end. An error: the command did not run, or not to its end, or its step could not be closed. The world has ended then.
-  Result<CommandReport> Run(const CommandSpec& spec, HostStreams& streams);
+  Result<CommandReport> Run(const CommandSpec& spec, CommandStreams& streams);
+
+  // --- For a program that shares its thread with the session (loop_guest.h). In session_guest.cc.
+
+  // From now on it takes part in Run() and Idle(). Null: nobody does.
+  void SetGuest(LoopGuest* guest);
+  // Serves other programs and notices what happens in the world until the guest wants out. An error: the world or the bridge is gone.
+  Status Idle();
+  // Carries it out, also while a command runs; `reply` is called once, now or later. Only from within the guest's Work().
+  using RewindReply = std::function<void(const RewindAnswer&)>;
+  void Ask(RewindRequest request, RewindReply reply);
+  // The step of the command that runs.
+  std::optional<StepId> running_step() const;
+  // Of the command that runs; without one nothing happens.
+  void CancelCommand();
+  void SignalCommand(int number);
+  // kInvalid: it has no terminal. kNotFound: none runs.
+  Status ResizeTerminal(control::TerminalSize size);
+  // Puts content in the place of a file, or makes it, as a step of its own of kind api. No command runs. kBusy: processes that an earlier
+  // one left behind have the project open. Others as of the interceptor and the system.
+  Result<WrittenFile> WriteFile(const FileToWrite& file);
+  // Gives the projects' logs other limits and safeguards, by another bridge process; the world goes on. No command runs. kBusy: an
+  // earlier one left processes behind. After any other error the session is good for nothing but to be ended.
+  Status Reconfigure(const undo::UndoOptions& undo);
 
   // Between two commands: what others did is told when events_fd() is readable and this is called. Never blocks.
   void TakeEvents();
