@@ -20,6 +20,8 @@ extern const Command kStatusCommand;
 extern const Command kDoctorCommand;
 extern const Command kDiscardCommand;
 extern const Command kConfigCommand;
+extern const Command kServeCommand;
+extern const Command kApiCommand;
 extern const Command kCompletionCommand;
 extern const Command kVersionCommand;
 extern const Command kHelpCommand;

@@ -55,6 +55,15 @@ Result<std::vector<session::SessionProject>> ChooseProjects(const Arguments& arg
   return projects;
 }
 
+Result<session::SessionProject> ChooseProject(const Arguments& arguments, const std::string& given,
+                                              world::Access access) {
+  TRY_ASSIGN(const std::string folder, FindProject(given));
+  session::SessionProject project{.access = access};
+  TRY_ASSIGN(project.paths, PathsOf(arguments, folder));
+  TRY(CheckNotTooBroad(folder, arguments));
+  return project;
+}
+
 std::string UndoCommandFor(const Arguments& arguments, const undo::UndoPaths& paths) {
   std::vector<std::string> words = {"sandglass", "undo"};
   std::error_code error;

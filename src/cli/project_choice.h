@@ -26,6 +26,10 @@ inline constexpr Option kAllowBroadOption{
 // At least one. kInvalid: the options contradict each other. kNotFound: there is no such folder.
 Result<std::vector<session::SessionProject>> ChooseProjects(const Arguments& arguments);
 
+// One that somebody named, with the same refusals.
+Result<session::SessionProject> ChooseProject(const Arguments& arguments, const std::string& given,
+                                              world::Access access);
+
 // What to type to take back a step of this project, from the current folder.
 std::string UndoCommandFor(const Arguments& arguments, const undo::UndoPaths& paths);
 

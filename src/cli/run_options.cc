@@ -197,18 +197,20 @@ Result<session::config::LoadedConfig> LoadConfigFor(const std::string& project) 
   return session::config::LoadConfig(user_file.ok() ? *user_file : "", project);
 }
 
-Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console) {
+Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> projects,
+                                          const Arguments& arguments, LayerUse layer,
+                                          const Console& console) {
   session::SessionOptions options;
   options.log = console.log().With("session");
   options.undo.log = console.log().With("undo");
-  TRY_ASSIGN(options.projects, ChooseProjects(arguments));
+  options.projects = std::move(projects);
   TRY_ASSIGN(const session::config::LoadedConfig loaded,
              LoadConfigFor(options.projects.front().paths.project));
   const session::config::SandboxConfig& sandbox = loaded.config.sandbox;
   Configure(options.undo, loaded.config);
   TRY_ASSIGN(const std::string state, StateFolder());
   options.scratch_place = state + "/worlds";
-  if (!arguments.Has(kEphemeralOption.name) && !sandbox.ephemeral) {
+  if (layer == LayerUse::kKept || (layer == LayerUse::kAsConfigured && !sandbox.ephemeral)) {
     TRY_ASSIGN(options.layer, LayerFor(state, options.projects.front().paths.project));
   }
   options.hidden_paths.push_back(state);
@@ -232,6 +234,13 @@ Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Con
   if (arguments.Has(kAllowBroadOption.name)) options.allow_broad.emplace(session::kAllowBroadFlag);
   TRY_ASSIGN(options.shim_path, FindShim());
   return options;
+}
+
+Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console) {
+  TRY_ASSIGN(auto projects, ChooseProjects(arguments));
+  const bool ephemeral = arguments.Has(kEphemeralOption.name);
+  return SessionOn(std::move(projects), arguments,
+                   ephemeral ? LayerUse::kNone : LayerUse::kAsConfigured, console);
 }
 
 Result<std::unique_ptr<session::Session>> StartSession(const session::SessionOptions& options,

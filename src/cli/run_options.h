@@ -87,7 +87,13 @@ std::string QuotedForShell(const std::vector<std::string>& argv);
 Result<std::string> FindShim();
 // What the user's and the project's sandglass.toml say together. kInvalid names the file and each mistake in it.
 Result<session::config::LoadedConfig> LoadConfigFor(const std::string& project);
-// From the files, and over them the command line.
+// What the world keeps between two sessions.
+enum class LayerUse : uint8_t { kKept, kNone, kAsConfigured };
+// A session on these projects, as the files say, and over them the words of the command line.
+Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> projects,
+                                          const Arguments& arguments, LayerUse layer,
+                                          const Console& console);
+// On those that the words name.
 Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console);
 // Session::Start, with an error for people, and says what opening the stores did.
 Result<std::unique_ptr<session::Session>> StartSession(const session::SessionOptions& options,

@@ -77,7 +77,7 @@ Status Session::Reconfigure(const undo::UndoOptions& undo) {
                  "processes that earlier commands left behind still run; end them first");
   for (const std::string& notice : parts_->bridge->End()) parts_->log.Warn(notice);
   parts_->bridge->AwaitGone();
-  TRY_ASSIGN(parts_->bridge, BridgeProcess::Begin(parts_->writable, undo));
+  TRY_ASSIGN(parts_->bridge, BridgeProcess::Begin(parts_->writable, undo, parts_->watch));
   return parts_->bridge->AwaitOpened();
 }
 

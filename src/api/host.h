@@ -1,0 +1,152 @@
+// Host: the one session that a client drives, and what becomes of its requests. Every interface (STDIO, MCP) is a thin adapter that
+// parses its messages into calls of the table in operation.h and sends what the host answers and tells.
+//
+// One thread, which is the session's too. What looks (status, history, files) is answered at once, also while a command runs. What
+// starts, ends or runs something cannot be done from within a session's loop: it becomes the deed, which the adapter's main loop carries
+// out before it hands in further calls. So requests take effect in the order in which they came.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/operation.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "session/session.h"
+
+namespace sandglass::api {
+
+// Where the host says what nobody asked for.
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+  virtual void Tell(std::string_view event, Json payload) = 0;
+  // How many bytes of a command's output may be told now; what does not fit stays with the command, which waits then.
+  virtual size_t OutputRoom() const = 0;
+  // The client has not read for so long that output is dropped rather than waited for.
+  virtual bool stalled() const = 0;
+};
+
+struct WorkingDirectory {
+  std::string path;  // as given; once started, the real one
+  std::string label;
+  world::Access access = world::Access::kReadWrite;
+};
+
+enum class WorldMode : uint8_t { kPersistent, kEphemeral };
+
+// What a client asks for with `session.start`.
+struct StartRequest {
+  std::vector<WorkingDirectory> directories;
+  WorldMode mode = WorldMode::kPersistent;
+};
+
+struct HostOptions {
+  // From that to what a session needs: where stores and layers are is not the business of an interface.
+  std::function<Result<session::SessionOptions>(const StartRequest&)> prepare;
+  std::string program_version;
+  Logger log = Logger::Null();
+};
+
+class CommandOutput;
+
+class Host {
+ public:
+  // `guest` shares the session's loop; both outlive the host.
+  Host(HostOptions options, Outlet& outlet, session::LoopGuest& guest);
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  ~Host();
+
+  // Checks it and hands it to its handler, or refuses. The answer may come later.
+  void Take(const Operation& operation, Call call);
+
+  bool has_deed() const { return deed_ != nullptr; }
+  void DoDeed();
+  // Null: there is none, or only one that waits for `undo.discard`.
+  session::Session* session() { return session_.get(); }
+  // The session's loop failed: its world or bridge is gone.
+  void LoseSession(const Error& why);
+  // What is asked for from now on is refused; a running command is ended, and then the session.
+  void BeginShutdown();
+  bool is_running() const { return running_.has_value(); }
+
+  // --- Handlers, for the table.
+  void Negotiate(Call call);
+  void StartSession(Call call);
+  void StopSession(Call call);
+  void ResetSession(Call call);
+  void ShowStatus(Call call);
+  void Execute(Call call);
+  void Cancel(Call call);
+  void Input(Call call);
+  void Resize(Call call);
+  void Rollback(Call call);
+  void Redo(Call call);
+  void Restore(Call call);
+  void ShowHistory(Call call);
+  void ShowChanges(Call call);
+  void ShowDiff(Call call);
+  void ConfigureUndo(Call call);
+  void DiscardUndo(Call call);
+  void ListFolder(Call call);
+  void ReadFile(Call call);
+  void WriteFile(Call call);
+  void ShowFileSystems(Call call);
+
+ private:
+  friend class CommandOutput;
+  struct Running {
+    std::string request_id, command;
+    std::unique_ptr<CommandOutput> output;
+  };
+
+  // --- What stands in the way of an operation now; nullopt: nothing.
+  std::optional<ApiError> Objection(const Operation& operation) const;
+  ApiError RunningError() const;
+  void Do(std::function<void()> deed);
+  std::string_view state() const;
+  Json StatusToJson() const;
+
+  // --- Lifecycle: host_session.cc
+  Answer Start(const StartRequest& request);
+  Answer Open();
+  void TellRecoveries();
+  void TellVersionMismatch(const Error& why);
+  Answer Stop();
+  Answer Reset();
+  void EndSession();
+  void EndCommandFirst();
+
+  // --- Commands: host_agent.cc
+  void RunCommand(const session::CommandSpec& spec, const Call& call);
+  Json StepToJson(const session::CommandReport& report) const;
+  void TellWarnings(const std::vector<std::string>& warnings, StepId step,
+                    const std::string& request_id);
+
+  // --- Projects
+  Result<size_t> DirectoryOf(const Json& payload) const;
+  // kInvalid: that one is read-only.
+  Result<undo::UndoPaths> WritableOf(const Json& payload) const;
+  void Rewind(session::RewindRequest request, const Call& call);
+
+  const HostOptions options_;
+  Outlet& outlet_;
+  session::LoopGuest& guest_;
+  SystemClock clock_;
+  std::unique_ptr<session::Session> session_;
+  std::optional<StartRequest> request_;  // of the session that there is, or was last
+  std::optional<session::SessionOptions> session_options_;  // the same
+  std::optional<size_t> discard_first_;  // the directory whose undo log is of another version
+  std::optional<ApiError> lost_;         // why the session is in its error state
+  std::optional<undo::Limits> limits_;   // as configured
+  std::optional<Running> running_;
+  std::function<void()> deed_;
+  bool shutting_down_ = false;
+};
+
+}  // namespace sandglass::api
