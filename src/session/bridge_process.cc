@@ -22,8 +22,9 @@
 namespace sandglass::session {
 namespace {
 
-constexpr int kChannel = 3;
-constexpr int kEvents = 4;
+constexpr int kChannel = 3, kEvents = 4, kQuestions = 5;
+// The session denies what nobody answered; this is for one that does not.
+constexpr std::chrono::milliseconds kLongerThanTheSession{10'000};
 
 struct Ends {
   Fd session, bridge;
@@ -76,18 +77,32 @@ void MakeRoomForDescriptors() {
   const Fd reaching(::fcntl(kChannel, F_DUPFD_CLOEXEC, static_cast<int>(last)));
 }
 
-// Either may have the number that is meant for the other.
-Status KeepOnly(int channel, int events) {
-  const Fd aside(::fcntl(events, F_DUPFD_CLOEXEC, kEvents + 1));
-  if (!aside || ::dup2(channel, kChannel) < 0 || ::dup2(aside.get(), kEvents) < 0)
-    return Error::FromErrno(errno, "dup2");
-  if (::close_range(kEvents + 1, ~0U, 0) != 0) return Error::FromErrno(errno, "close_range");
+struct BridgeEnds {
+  int channel, events;
+  int questions;  // -1: nobody is asked
+};
+
+// At their places, and no other descriptor. One may be where another belongs, so all move away first.
+Status TakeEnds(const BridgeEnds& ends) {
+  constexpr int kBeyond = 16;
+  constexpr int kPlaces[] = {kChannel, kEvents, kQuestions};
+  const int given[] = {ends.channel, ends.events, ends.questions};
+  int aside[std::size(given)];
+  for (size_t i = 0; i < std::size(given); ++i) {
+    aside[i] = given[i] < 0 ? -1 : ::fcntl(given[i], F_DUPFD, kBeyond);
+    if (given[i] >= 0 && aside[i] < 0) return Error::FromErrno(errno, "dup");
+  }
+  for (size_t i = 0; i < std::size(given); ++i) {
+    if (given[i] >= 0 && ::dup2(aside[i], kPlaces[i]) < 0) return Error::FromErrno(errno, "dup2");
+  }
+  if (::close_range(ends.questions >= 0 ? kQuestions + 1 : kQuestions, ~0U, 0) != 0)
+    return Error::FromErrno(errno, "close_range");
   return Ok();
 }
 
 // Nothing but its channels and the standard error; deaf to the terminal; ends with the session.
-Status StandAlone(int channel, int events, pid_t session) {
-  TRY(KeepOnly(channel, events));
+Status StandAlone(const BridgeEnds& ends, pid_t session) {
+  TRY(TakeEnds(ends));
   TRY(CloseStandardStreams());
   if (::setsid() < 0) return Error::FromErrno(errno, "setsid");
   if (const int err = ResetSignals(); err != 0) return Error::FromErrno(err, "reset signals");
@@ -109,7 +124,7 @@ void SendEvent(const ExternalModification& event) {
 
 // What the process is to work with, and by which descriptors it is reached.
 struct BridgeStart {
-  int channel, events;
+  BridgeEnds ends;
   pid_t session;
   const std::vector<undo::UndoPaths>& projects;
   const undo::UndoOptions& options;
@@ -117,9 +132,12 @@ struct BridgeStart {
 };
 
 Result<std::unique_ptr<BridgeServer>> MakeServer(const BridgeStart& start) {
-  TRY(StandAlone(start.channel, start.events, start.session));
+  TRY(StandAlone(start.ends, start.session));
   TRY(bridge::ConfineBridge());
-  return BridgeServer::Open(start.projects, start.options, start.watch, SendEvent);
+  undo::UndoOptions options = start.options;
+  options.safeguards.timeout += kLongerThanTheSession;
+  return BridgeServer::Open(start.projects, std::move(options), start.watch, SendEvent,
+                            start.ends.questions >= 0 ? kQuestions : -1);
 }
 
 // Until it is asked to end, or nobody is left to ask.
@@ -158,16 +176,24 @@ void Serve(BridgeServer& server) {
 
 Result<std::unique_ptr<BridgeProcess>> BridgeProcess::Begin(
     const std::vector<undo::UndoPaths>& projects, const undo::UndoOptions& options,
-    const WatchOptions& watch) {
+    const WatchOptions& watch, Questions questions) {
   TRY_ASSIGN(Ends channel, MakeEnds(SOCK_STREAM));
   TRY_ASSIGN(Ends events, MakeEnds(SOCK_SEQPACKET));
+  Ends asking;
+  if (questions == Questions::kGuest) {
+    TRY_ASSIGN(asking, MakeEnds(SOCK_STREAM));
+  }
   const pid_t session = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return Error::FromErrno(errno, "start the bridge process");
   if (pid == 0)
-    BridgeMain({channel.bridge.get(), events.bridge.get(), session, projects, options, watch});
-  return std::unique_ptr<BridgeProcess>(
-      new BridgeProcess(pid, std::move(channel.session), std::move(events.session)));
+    BridgeMain({{channel.bridge.get(), events.bridge.get(), asking.bridge.get()},
+                session,
+                projects,
+                options,
+                watch});
+  return std::unique_ptr<BridgeProcess>(new BridgeProcess(
+      pid, std::move(channel.session), std::move(events.session), std::move(asking.session)));
 }
 
 // One that makes no sense is as good as none: nothing depends on them.
@@ -285,6 +311,15 @@ Status BridgeProcess::CheckWork() {
   const auto failed = DecodeFailed(frame);
   if (!failed) return Error(Code::kInvalid, "the bridge process answers what nobody asked");
   return failed->error;
+}
+
+Result<SafeguardAsked> BridgeProcess::TakeQuestion() {
+  TRY_ASSIGN(const Frame frame, ReceiveFrame(questions_.get(), kMaxQuestionBytes));
+  return DecodeSafeguardAsked(frame.bytes);
+}
+
+Status BridgeProcess::AnswerQuestion(const SafeguardAnswered& answer) {
+  return SendFrame(questions_.get(), Encode(answer));
 }
 
 Status BridgeProcess::Supervise(StepId command, const Fd& listener, pid_t world) {

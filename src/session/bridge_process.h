@@ -16,6 +16,8 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "session/bridge_messages.h"
+#include "session/safeguard_messages.h"
+#include "session/session_questions.h"
 #include "session/watch/external_modification.h"
 #include "session/watch/watch_options.h"
 #include "undo/undo_log.h"
@@ -30,7 +32,8 @@ class BridgeProcess {
   // Returns while it opens the logs. The calling process has one thread.
   static Result<std::unique_ptr<BridgeProcess>> Begin(const std::vector<undo::UndoPaths>& projects,
                                                       const undo::UndoOptions& options,
-                                                      const WatchOptions& watch);
+                                                      const WatchOptions& watch,
+                                                      Questions questions);
   // Returns when the projects are recovered and their logs are open; before that nothing else may be asked for. Called
   // again, it says the same at once.
   Status AwaitOpened();
@@ -47,6 +50,11 @@ class BridgeProcess {
   Status CheckWork();
   // Says how, once it has.
   Error Death() const;
+
+  // Readable when TakeQuestion has one; -1: nobody is asked.
+  int questions_fd() const { return questions_.get(); }
+  Result<SafeguardAsked> TakeQuestion();
+  Status AnswerQuestion(const SafeguardAnswered& answer);
 
   // What others did to the projects, as far as it is known; events_fd() is readable when there is something. Never blocks.
   std::vector<ExternalModification> TakeEvents();
@@ -74,8 +82,11 @@ class BridgeProcess {
   void AwaitGone();
 
  private:
-  BridgeProcess(pid_t pid, Fd channel, Fd events)
-      : pid_(pid), channel_(std::move(channel)), events_(std::move(events)) {}
+  BridgeProcess(pid_t pid, Fd channel, Fd events, Fd questions)
+      : pid_(pid),
+        channel_(std::move(channel)),
+        events_(std::move(events)),
+        questions_(std::move(questions)) {}
   Status Send(const BridgeRequest& request, std::span<const int> passed = {});
   // The frame that answers what was asked last. The second one returns what failed before in its place.
   Result<std::string> NextAnswer();
@@ -88,6 +99,7 @@ class BridgeProcess {
   const pid_t pid_;
   Fd channel_;
   Fd events_;  // whole messages; none is waited for, by neither side
+  Fd questions_;
   std::optional<Status> opened_;
   std::optional<StepId> next_;
   Status failed_;  // the first of what was only sent

@@ -34,16 +34,28 @@ std::optional<std::string> AnswerWith(const Result<Answer>& answer) {
 
 Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
     const std::vector<undo::UndoPaths>& projects, undo::UndoOptions options,
-    const WatchOptions& watch, TellExternal tell) {
+    const WatchOptions& watch, TellExternal tell, int questions) {
   std::unique_ptr<BridgeServer> server(new BridgeServer());
   server->watching_ = watch.watching;
   options.clock = &server->past_clock_;
   options.steady_clock = &server->clock_;
   options.progress = [raw = server.get()](const undo::RewindProgress& at) { raw->Tell(at); };
+  if (questions >= 0) {
+    server->asking_ = std::make_unique<AskingSafeguards>(
+        questions, projects.size(), options.safeguards.timeout,
+        [raw = server.get()](const undo::SafeguardQuestion& question) {
+          raw->notices_.Add(
+              fmt::format("safeguard {} stopped step {}: it was not confirmed, and all that it did "
+                          "was taken back",
+                          undo::SafeguardName(question.kind), question.step.value));
+        });
+  }
   std::vector<bridge::ProjectSpec> specs;
   for (const undo::UndoPaths& paths : projects) {
     auto observer = std::make_unique<ProjectWatch>(paths, watch, server->notices_, tell);
     options.observer = observer.get();
+    if (server->asking_)
+      options.safeguard_handler = &server->asking_->handler(server->projects_.size());
     TRY_ASSIGN(auto log, OpenLogSoon(paths, options));
     specs.push_back({paths.project, &log->interceptor()});
     server->book_.Add(*log, paths.store);
@@ -142,7 +154,8 @@ Result<Closed> BridgeServer::Do(const CloseStep& ask, Fd) {
   if (commands_.empty()) supervisor_->ForgetWriters();
   Closed closed;
   TRY_ASSIGN(closed.changed,
-             book_.Close(ask.empty_entry, commands_.empty() ? Left::kNone : Left::kSome));
+             book_.Close(ask.empty_entry, commands_.empty() ? Left::kNone : Left::kSome,
+                         asking_ && asking_->TakeDenied() ? Ending::kTakenBack : Ending::kKept));
   closed.next = book_.NextId();
   closed.notices = notices_.Take();
   if (std::string refused = supervisor_->TakeRefusals(); !refused.empty())

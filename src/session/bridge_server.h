@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "bridge/supervise/supervisor.h"
+#include "session/asking_safeguards.h"
 #include "session/bridge_messages.h"
 #include "session/notices.h"
 #include "session/step_book.h"
@@ -27,9 +28,11 @@ namespace sandglass::session {
 class BridgeServer {
  public:
   // Recovers the projects. They are watched from when the first command runs. `tell` may be empty, and is called on any thread.
+  // `questions` is the socket for those of safeguards; -1: nobody is asked.
   static Result<std::unique_ptr<BridgeServer>> Open(const std::vector<undo::UndoPaths>& projects,
                                                     undo::UndoOptions options,
-                                                    const WatchOptions& watch, TellExternal tell);
+                                                    const WatchOptions& watch, TellExternal tell,
+                                                    int questions);
   BridgeServer(const BridgeServer&) = delete;
   BridgeServer& operator=(const BridgeServer&) = delete;
   ~BridgeServer();
@@ -71,6 +74,7 @@ class BridgeServer {
   undo::UndoOptions options_;
   Watching watching_ = Watching::kOff;
   LogActivity activity_;
+  std::unique_ptr<AskingSafeguards> asking_;  // null: nobody is asked
   std::vector<Project> projects_;
   StepBook book_{notices_, past_clock_, activity_};
   std::unique_ptr<bridge::Supervisor> supervisor_;

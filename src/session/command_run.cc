@@ -11,6 +11,7 @@
 #include <chrono>
 #include <utility>
 
+#include "session/held_steps.h"
 #include "session/world_link.h"
 
 namespace sandglass::session {
@@ -192,6 +193,7 @@ std::vector<pollfd> CommandRun::Watched() const {
   for (const SupervisedProcesses& processes : parts_.processes)
     fds.push_back({processes.listener.get(), 0, 0});
   fds.push_back({parts_.bridge->fd(), POLLIN, 0});
+  fds.push_back({parts_.bridge->questions_fd(), POLLIN, 0});
   parts_.server->AddTo(fds);
   if (shell_) shell_->channel().AddTo(fds);
   if (parts_.guest != nullptr) parts_.guest->AddTo(fds);
@@ -215,6 +217,7 @@ Status CommandRun::Turn() {
   if (parts_.guest != nullptr) parts_.guest->Work();
   for (Stream stream : kStreams) TRY(WriteOutput(stream));
   TRY(parts_.bridge->CheckWork());
+  TRY(WorkOnQuestions(parts_));
   TRY(NoticeEndedProcesses(parts_));
   if ((fds.back().revents & POLLIN) != 0) parts_.TellEvents();
   parts_.tracker.Tick();

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "session/held_steps.h"
 #include "session/world_link.h"
 
 namespace sandglass::session {
@@ -21,6 +22,7 @@ std::vector<pollfd> IdleLoop::Watched() const {
   std::vector<pollfd> fds = {
       {parts_.world->control_fd(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0},
       {parts_.bridge->fd(), POLLIN, 0},
+      {parts_.bridge->questions_fd(), POLLIN, 0},
   };
   for (const SupervisedProcesses& processes : parts_.processes)
     fds.push_back({processes.listener.get(), 0, 0});
@@ -42,6 +44,7 @@ Status IdleLoop::Turn() {
     return Error(Code::kIo, "the world was ended from outside; start the session again");
   }
   TRY(parts_.bridge->CheckWork());
+  TRY(WorkOnQuestions(parts_));
   TRY(NoticeEndedProcesses(parts_));
   if ((fds.back().revents & POLLIN) != 0) parts_.TellEvents();
   parts_.guest->Work();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "session/safeguard_messages.h"
 
 namespace sandglass::session {
 
@@ -20,6 +21,9 @@ class LoopGuest {
   virtual std::optional<Instant> Deadline() const = 0;
   // Called in every turn of the loop. May call the session's Ask(), CancelCommand() and the like; must not start, end or run anything.
   virtual void Work() = 0;
+  // A step is held until Session::AnswerSafeguard, or until its time is over.
+  virtual void OnSafeguard(const SafeguardAsked& /*asked*/) {}
+  virtual void OnSafeguardSettled(const SafeguardKey& /*key*/, undo::Decision /*decision*/) {}
   // An idle session is to return from Idle().
   virtual bool wants_out() const = 0;
 };

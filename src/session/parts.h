@@ -16,6 +16,7 @@
 #include "session/request_server.h"
 #include "session/session.h"
 #include "session/system_layer.h"
+#include "session/watch/watch_options.h"
 #include "world/local/local_world.h"
 
 namespace sandglass::session {
@@ -29,6 +30,12 @@ struct SupervisedProcesses {
 class CommandRun;
 class IdleLoop;
 
+// Of the bridge, which waits for its answer.
+struct OpenQuestion {
+  SafeguardKey key;
+  Instant deadline;
+};
+
 struct Session::Parts {
   // What others did to the projects, to whoever listens.
   void TellEvents() {
@@ -41,6 +48,7 @@ struct Session::Parts {
   SteadyClock clock;
   Logger log = Logger::Null();
   TellExternal on_external;
+  WatchOptions watch;
   std::vector<undo::UndoPaths> writable;  // the projects that the world may change
   std::unique_ptr<BridgeProcess> bridge;
   std::unique_ptr<RequestServer> server;
@@ -50,7 +58,10 @@ struct Session::Parts {
   LoopGuest* guest = nullptr;     // null: nobody shares the thread
   CommandRun* running = nullptr;  // while one does
   IdleLoop* idle = nullptr;       // while that is at work
-  pid_t shell = -1;               // the first process of the shell that runs, if one does
+  Questions asks = Questions::kNobody;
+  std::chrono::milliseconds question_timeout{};
+  std::vector<OpenQuestion> questions;
+  pid_t shell = -1;  // the first process of the shell that runs, if one does
 
   control::CommandTracker tracker{clock, {}};
   control::LineReader lines;

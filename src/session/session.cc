@@ -88,8 +88,8 @@ bool AllExist(const std::vector<std::string>& paths) {
 // The bridge opens the logs while the world's first process contains itself: neither needs the other, and no command runs before
 // both are done. Only a store that is yet to be made must be there before a world is built that hides it.
 Status Session::StartTogether(Parts& parts, const world::LocalWorldSpec& spec,
-                              const undo::UndoOptions& undo, const WatchOptions& watch) {
-  TRY_ASSIGN(parts.bridge, BridgeProcess::Begin(parts.writable, undo, watch));
+                              const undo::UndoOptions& undo) {
+  TRY_ASSIGN(parts.bridge, BridgeProcess::Begin(parts.writable, undo, parts.watch, parts.asks));
   if (!AllExist(spec.hidden_paths)) TRY(parts.bridge->AwaitOpened());
   auto world = world::LocalWorld::Begin(spec);
   // Its refusal comes first: whoever cannot have the projects needs no world.
@@ -109,10 +109,13 @@ Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
   auto parts = std::make_unique<Parts>();
   parts->log = options.log;
   parts->on_external = options.on_external;
+  parts->watch = options.watch;
   parts->writable = WritableOf(options);
+  parts->asks = options.questions;
+  parts->question_timeout = options.undo.safeguards.timeout;
   for (const undo::UndoPaths& paths : parts->writable) TRY(EndFormerWorld(paths.store));
   TakeSystemLayer(options, *parts);
-  TRY(StartTogether(*parts, WorldFor(options, *parts), undo, options.watch));
+  TRY(StartTogether(*parts, WorldFor(options, *parts), undo));
   // From here on the stores are ours, and the destructor takes the notes away.
   std::unique_ptr<Session> session(new Session(std::move(parts)));
   TRY(session->FinishStart());

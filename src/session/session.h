@@ -23,6 +23,7 @@
 #include "session/host_streams.h"
 #include "session/loop_guest.h"
 #include "session/rewind_request.h"
+#include "session/session_questions.h"
 #include "session/watch/external_modification.h"
 #include "session/watch/watch_options.h"
 #include "undo/undo_log.h"
@@ -56,6 +57,7 @@ struct SessionOptions {
   WatchOptions watch;
   // Told what others did to the projects, on the thread of Run() and TakeEvents(); may be empty.
   TellExternal on_external;
+  Questions questions = Questions::kNobody;
   Logger log = Logger::Null();
 };
 
@@ -137,7 +139,10 @@ class Session {
   Result<WrittenFile> WriteFile(const FileToWrite& file);
   // Gives the projects' logs other limits and safeguards, by another bridge process; the world goes on. No command runs. kBusy: an
   // earlier one left processes behind. After any other error the session is good for nothing but to be ended.
-  Status Reconfigure(const undo::UndoOptions& undo);
+  Status Reconfigure(const undo::UndoOptions& undo, Questions questions);
+  // Before a denial takes effect, all processes of commands are ended; the step is taken back. kNotFound: nobody waits for it (any more).
+  // Only from within the guest's Work().
+  Status AnswerSafeguard(const SafeguardKey& key, undo::Decision decision);
 
   // Between two commands: what others did is told when events_fd() is readable and this is called. Never blocks.
   void TakeEvents();
@@ -151,7 +156,7 @@ class Session {
  private:
   explicit Session(std::unique_ptr<Parts> parts);
   static Status StartTogether(Parts& parts, const world::LocalWorldSpec& spec,
-                              const undo::UndoOptions& undo, const WatchOptions& watch);
+                              const undo::UndoOptions& undo);
   Status FinishStart();
   std::unique_ptr<Parts> parts_;
 };

@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "session/command_run.h"
+#include "session/held_steps.h"
 #include "session/idle_loop.h"
 #include "session/parts.h"
 #include "session/session.h"
@@ -71,14 +72,21 @@ Result<WrittenFile> Session::WriteFile(const FileToWrite& file) {
   return written;
 }
 
-Status Session::Reconfigure(const undo::UndoOptions& undo) {
+Status Session::Reconfigure(const undo::UndoOptions& undo, Questions questions) {
   if (!parts_->processes.empty())
     return Error(Code::kBusy,
                  "processes that earlier commands left behind still run; end them first");
   for (const std::string& notice : parts_->bridge->End()) parts_->log.Warn(notice);
   parts_->bridge->AwaitGone();
-  TRY_ASSIGN(parts_->bridge, BridgeProcess::Begin(parts_->writable, undo, parts_->watch));
+  TRY_ASSIGN(parts_->bridge,
+             BridgeProcess::Begin(parts_->writable, undo, parts_->watch, questions));
+  parts_->asks = questions;
+  parts_->question_timeout = undo.safeguards.timeout;
   return parts_->bridge->AwaitOpened();
+}
+
+Status Session::AnswerSafeguard(const SafeguardKey& key, undo::Decision decision) {
+  return AnswerQuestion(*parts_, key, decision);
 }
 
 }  // namespace sandglass::session

@@ -13,6 +13,23 @@ namespace {
 constexpr std::chrono::milliseconds kLongest{1'000};
 constexpr size_t kMost = 256;
 
+Status CloseIn(undo::UndoLog& log) {
+  auto closed = log.CloseStep();
+  return closed.ok() ? Ok() : Status(closed.error());
+}
+
+// Where it was denied, it is taken back already.
+Status TakeBack(undo::UndoLog& log) {
+  if (log.open_step()) {
+    auto aborted = log.AbortStep();
+    return aborted.ok() ? Ok() : Status(aborted.error());
+  }
+  const Status closed = CloseIn(log);
+  const bool gone = !closed.ok() && (closed.error().code() == Code::kNotFound ||
+                                     closed.error().code() == Code::kDenied);
+  return gone ? Ok() : closed;
+}
+
 }  // namespace
 
 void StepBook::Add(undo::UndoLog& log, const std::string& store) {
@@ -69,16 +86,17 @@ Status StepBook::EnterLocked() {
   return held_ ? AnnounceInLogs() : Ok();
 }
 
-Result<bool> StepBook::Close(EmptyEntry empty_entry, Left left) {
+Result<bool> StepBook::Close(EmptyEntry empty_entry, Left left, Ending ending) {
   MutexLock lock(mutex_);
-  const bool later = empty_entry == EmptyEntry::kLater && left == Left::kNone;
+  const bool later = empty_entry == EmptyEntry::kLater && left == Left::kNone &&
+                     ending == Ending::kKept;
   if (later && (held_ || IsEmptyForSure())) {
     PutOff();
     return false;
   }
   if (held_) TRY(EnterLocked());
   const bool changed = MayHaveChanged();
-  TRY(CloseInLogs());
+  TRY(CloseInLogs(ending));
   return changed;
 }
 
@@ -95,13 +113,13 @@ void StepBook::PutOff() {
 }
 
 // In all projects, whatever fails in one of them; the first failure is told.
-Status StepBook::CloseInLogs() {
+Status StepBook::CloseInLogs(Ending ending) {
   const LogActivity::Busy busy(activity_);
   Status all;
   for (Project& project : projects_) {
     if (!std::exchange(project.has_step, false)) continue;
-    auto closed = project.log->CloseStep();
-    if (!closed.ok() && all.ok()) all = closed.error();
+    Status closed = ending == Ending::kKept ? CloseIn(*project.log) : TakeBack(*project.log);
+    if (!closed.ok() && all.ok()) all = std::move(closed);
   }
   return all;
 }

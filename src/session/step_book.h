@@ -28,6 +28,8 @@ namespace sandglass::session {
 
 // Processes of commands that may make calls.
 enum class Left : uint8_t { kNone, kSome };
+// What becomes of a step that ends: a safeguard may have denied it.
+enum class Ending : uint8_t { kKept, kTakenBack };
 
 class StepBook {
  public:
@@ -42,8 +44,8 @@ class StepBook {
 
   // As of each log: AnnounceStep and CloseStep. The second in all projects, whatever fails in one of them; the first failure is told.
   Status Announce(const session::Announce& ask) EXCLUDES(mutex_);
-  // True: it may have changed something.
-  Result<bool> Close(EmptyEntry empty_entry, Left left) EXCLUDES(mutex_);
+  // True: it may have changed something. What was denied in one project is taken back in all.
+  Result<bool> Close(EmptyEntry empty_entry, Left left, Ending ending) EXCLUDES(mutex_);
   // Before a call may change anything. Blocks on disk if an entry was put off, else it is one look. An error: the step cannot be
   // announced, and the call must fail.
   Status BeforeCall() EXCLUDES(mutex_);
@@ -64,7 +66,7 @@ class StepBook {
     bool has_step = false;  // that begins with its first change, or has begun
   };
   Status AnnounceInLogs() REQUIRES(mutex_);
-  Status CloseInLogs() REQUIRES(mutex_);
+  Status CloseInLogs(Ending ending) REQUIRES(mutex_);
   Status EnterLocked() REQUIRES(mutex_);
   void PutOff() REQUIRES(mutex_);
   bool Begun() const REQUIRES(mutex_);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "session/held_steps.h"
+
 namespace sandglass::session {
 namespace {
 
@@ -63,6 +65,7 @@ int PatienceUntil(const Session::Parts& parts,
                   std::initializer_list<std::optional<Instant>> deadlines) {
   std::optional<Instant> first = parts.server->Deadline();
   for (const auto& deadline : deadlines) Earliest(first, deadline);
+  Earliest(first, QuestionDeadline(parts));
   if (parts.guest != nullptr) Earliest(first, parts.guest->Deadline());
   if (!first) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*first - parts.clock.Now());
