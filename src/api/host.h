@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -97,6 +98,12 @@ class Host {
   void ReadFile(Call call);
   void WriteFile(Call call);
   void ShowFileSystems(Call call);
+  void ConfigureSafeguards(Call call);
+  void ConfirmSafeguard(Call call);
+
+  // --- From the session, by way of the guest.
+  void TellSafeguard(const session::SafeguardAsked& asked);
+  void SettleSafeguard(const session::SafeguardKey& key, undo::Decision decision);
 
  private:
   friend class CommandOutput;
@@ -119,6 +126,9 @@ class Host {
   void TellVersionMismatch(const Error& why);
   Answer Stop();
   Answer Reset();
+  // Into the session that runs; without one it counts from the next start on.
+  void ApplyConfiguration(const Call& call);
+  void Configure(session::SessionOptions& options) const;
   void EndSession();
   void EndCommandFirst();
 
@@ -144,6 +154,10 @@ class Host {
   std::optional<size_t> discard_first_;  // the directory whose undo log is of another version
   std::optional<ApiError> lost_;         // why the session is in its error state
   std::optional<undo::Limits> limits_;   // as configured
+  std::optional<undo::SafeguardConfig> safeguards_;    // the same; none: nobody is asked
+  std::map<std::string, session::SafeguardKey> held_;  // by the id that the client knows
+  uint64_t next_safeguard_ = 1;
+  std::optional<std::string> denied_;  // the last safeguard that ended the running command
   std::optional<Running> running_;
   std::function<void()> deed_;
   bool shutting_down_ = false;

@@ -104,7 +104,9 @@ void Host::RunCommand(const session::CommandSpec& spec, const Call& call) {
       terminal);
   if (!output.ok()) return call.reply(FromError(output.error()));
   running_.emplace(Running{call.request_id, spec.label, std::move(*output)});
+  denied_.reset();
   auto report = session_->Run(spec, *running_->output);
+  held_.clear();
   running_->output->Finish();
   running_.reset();
   if (report.ok() && report->outcome.ending == control::Ending::kLost)
@@ -120,7 +122,12 @@ void Host::RunCommand(const session::CommandSpec& spec, const Call& call) {
   told.Set("request_id", call.request_id).Set("command", BytesToJson(spec.label));
   outlet_.Tell("event.step_completed", std::move(told));
   TellWarnings(report->warnings, report->step, call.request_id);
-  call.reply(std::move(step));
+  if (!denied_) return call.reply(std::move(step));
+  call.reply(
+      ApiError(ApiCode::kDenied,
+               "a safeguard was not confirmed: the command was ended, and all that it did was "
+               "taken back",
+               Json::Object({{"safeguard_id", *denied_}, {"step_id", report->step.value}})));
 }
 
 Json Host::StepToJson(const session::CommandReport& report) const {

@@ -124,7 +124,7 @@ void Host::StartSession(Call call) {
     auto options = options_.prepare(request);
     if (!options.ok()) return call.reply(FromError(options.error()));
     options->undo.external = warns ? undo::ExternalPolicy::kWarn : undo::ExternalPolicy::kBarrier;
-    if (limits_) options->undo.limits = *limits_;
+    Configure(*options);
     for (size_t i = 0; i < request.directories.size(); ++i)
       request.directories[i].path = options->projects[i].paths.project;
     request_ = std::move(request);
@@ -257,18 +257,29 @@ void Host::ConfigureUndo(Call call) {
   take("max_step_count", limits.max_steps);
   take("max_single_step_size_bytes", limits.max_step_copied_bytes);
   limits_ = limits;
+  ApplyConfiguration(call);
+}
+
+void Host::Configure(session::SessionOptions& options) const {
+  if (limits_) options.undo.limits = *limits_;
+  if (!safeguards_) return;
+  options.undo.safeguards = *safeguards_;
+  options.questions = session::Questions::kGuest;
+}
+
+void Host::ApplyConfiguration(const Call& call) {
   if (!session_) return call.reply(Json::Object());
-  Do([this, limits, call = std::move(call)] {
-    undo::UndoOptions undo = session_options_->undo;
-    undo.limits = limits;
-    const Status done = session_->Reconfigure(undo);
+  Do([this, call] {
+    session::SessionOptions options = *session_options_;
+    Configure(options);
+    const Status done = session_->Reconfigure(options.undo, options.questions);
     if (!done.ok() && done.error().code() == Code::kBusy)
       return call.reply(FromError(done.error()));
     if (!done.ok()) {
       LoseSession(done.error());
       return call.reply(*lost_);
     }
-    session_options_->undo = undo;
+    session_options_ = std::move(options);
     call.reply(Json::Object());
   });
 }

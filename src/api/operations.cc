@@ -470,10 +470,9 @@ constexpr Operation kOperations[] = {
      When::kReady,
      To<&Host::ShowFileSystems>},
     {"safeguard.configure", "Set when a destructive step must be confirmed.", &kSafeguard, &kDone,
-     kConfigureErrors, When::kAlways, nullptr,
-     "safeguards cannot be asked over this interface yet"},
+     kConfigureErrors, When::kAlways, To<&Host::ConfigureSafeguards>},
     {"safeguard.confirm", "Answer event.safeguard_triggered.", &kConfirm, &kDone, kConfirmErrors,
-     When::kReady, nullptr, "safeguards cannot be asked over this interface yet"},
+     When::kReady, To<&Host::ConfirmSafeguard>},
 };
 
 }  // namespace

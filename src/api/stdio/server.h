@@ -53,6 +53,10 @@ class Server final : public Outlet, public session::LoopGuest {
   std::optional<Instant> Deadline() const override;
   void Work() override;
   bool wants_out() const override;
+  void OnSafeguard(const session::SafeguardAsked& asked) override { host_.TellSafeguard(asked); }
+  void OnSafeguardSettled(const session::SafeguardKey& key, undo::Decision decision) override {
+    host_.SettleSafeguard(key, decision);
+  }
 
  private:
   explicit Server(ServerOptions options);
