@@ -1,0 +1,272 @@
+// ServeFixture: the real program as `sandglass serve --stdio`, driven by a client that buffers what it reads and correlates by request
+// id, as clients are told to.
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/operation.h"
+#include "api/schema.h"
+#include "base/fd.h"
+#include "base/io.h"
+#include "base/json.h"
+#include "base/process_tree.h"
+#include "session/bridge_process.h"
+#include "tests/support/must.h"
+#include "tests/support/temp_workspace.h"
+#include "world/local/local_world.h"
+
+namespace sandglass::test {
+
+class JsonlClient {
+ public:
+  struct Place {
+    std::string state, home;
+    std::vector<std::string> words;        // behind `serve --stdio`
+    std::vector<std::string> before = {};  // in front of `serve`
+  };
+
+  explicit JsonlClient(const Place& place) {
+    int in[2], out[2];
+    MustCall(::pipe2(in, O_CLOEXEC), "pipe");
+    MustCall(::pipe2(out, O_CLOEXEC), "pipe");
+    Fd their_in(in[0]), their_out(out[1]);
+    in_ = Fd(in[1]);
+    out_ = Fd(out[0]);
+    err_ = Fd(MustCall(::memfd_create("err", MFD_CLOEXEC), "memfd"));
+    std::vector<std::string> words = {SANDGLASS_BINARY};
+    words.insert(words.end(), place.before.begin(), place.before.end());
+    words.insert(words.end(), {"serve", "--stdio"});
+    words.insert(words.end(), place.words.begin(), place.words.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_ = MustCall(::fork(), "fork");
+    if (pid_ == 0) {
+      ::setenv("SANDGLASS_HOME", place.state.c_str(), 1);
+      ::setenv("HOME", place.home.c_str(), 1);
+      const int err =
+          ::open(fmt::format("/proc/self/fd/{}", err_.get()).c_str(), O_WRONLY | O_APPEND);
+      if (::dup2(their_in.get(), 0) < 0 || ::dup2(their_out.get(), 1) < 0 || ::dup2(err, 2) < 0)
+        ::_exit(99);
+      ::execv(argv[0], argv.data());
+      ::_exit(99);
+    }
+  }
+  ~JsonlClient() {
+    if (pid_ < 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  pid_t pid() const { return pid_; }
+  void SendLine(const std::string& line) { Must(WriteFully(in_.get(), AsBytes(line + "\n"))); }
+  std::string Send(std::string_view type, std::string_view payload = "{}") {
+    const std::string id = fmt::format("r{}", ++last_id_);
+    SendLine(fmt::format(R"({{"type":"{}","request_id":"{}","payload":{}}})", type, id, payload));
+    return id;
+  }
+
+  // The next of these in what came or comes; null after a while, and a failure.
+  Json Response(const std::string& id) {
+    return Next("response", [&](const Json& message) {
+      const Json* given = message.Find("request_id");
+      return given != nullptr && given->AsString() != nullptr && *given->AsString() == id;
+    });
+  }
+  Json Event(std::string_view type) {
+    return Next(type, [](const Json&) { return true; });
+  }
+  Json ResponseWithoutId() {
+    return Next("response",
+                [](const Json& message) { return message.Find("request_id")->is_null(); });
+  }
+  // Asks and waits for the answer.
+  Json Ask(std::string_view type, std::string_view payload = "{}") {
+    return Response(Send(type, payload));
+  }
+  // The result of what must work; it fits the table.
+  Json Result(std::string_view type, std::string_view payload = "{}") {
+    const Json response = Ask(type, payload);
+    EXPECT_EQ(response.GetString("status").value(), "ok") << WriteJson(response);
+    const Json* result = response.Find("payload");
+    Json value = result != nullptr ? *result : Json::Object();
+    if (const auto wrong = api::FindMismatch(*api::FindOperation(type)->result, value))
+      ADD_FAILURE() << type << ": " << wrong->path << " " << wrong->message;
+    return value;
+  }
+  // The code of the error of what must fail.
+  std::string Code(std::string_view type, std::string_view payload = "{}") {
+    return CodeOf(Ask(type, payload));
+  }
+  static std::string CodeOf(const Json& response) {
+    const Json* error = response.Find("error");
+    return error != nullptr ? error->GetString("code").value() : "no error: " + WriteJson(response);
+  }
+
+  bool HasEvent(std::string_view type) const {
+    for (const Json& message : came_) {
+      if (message.GetString("type").value() == type) return true;
+    }
+    return false;
+  }
+  // All output of the request, as text, when its response has come.
+  std::string Output(const std::string& id) {
+    std::string text;
+    for (const Json& message : came_) {
+      if (message.GetString("type").value() != "event.terminal_output") continue;
+      const Json& payload = *message.Find("payload");
+      if (*payload.Find("request_id")->AsString() != id) continue;
+      const std::string& data = *payload.Find("data")->AsString();
+      text += payload.Find("encoding") != nullptr ? Must(Base64Decode(data)) : data;
+    }
+    return text;
+  }
+
+  void CloseInput() { in_.Reset(); }
+  void CloseOutput() { out_.Reset(); }
+  int input_fd() const { return in_.get(); }
+  int output_fd() const { return out_.get(); }
+  // Its exit code, or minus the signal. What it still says is read.
+  int Wait() {
+    CloseInput();
+    while (out_.valid() && ReadMore(10'000)) {
+    }
+    int status = 0;
+    MustCall(::waitpid(std::exchange(pid_, -1), &status, 0), "waitpid");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  std::string Log() const {
+    MustCall(::lseek(err_.get(), 0, SEEK_SET), "rewind");
+    return std::string(AsText(Must(ReadFully(err_.get(), 64 << 20))));
+  }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  template <class Fits>
+  Json Next(std::string_view type, const Fits& fits) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (true) {
+      for (; looked_ < came_.size(); ++looked_) Keep(came_[looked_]);
+      for (size_t i = 0; i < waiting_.size(); ++i) {
+        if (waiting_[i].GetString("type").value() != type || !fits(waiting_[i])) continue;
+        Json found = waiting_[i];
+        waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
+        return found;
+      }
+      if (std::chrono::steady_clock::now() > deadline || !ReadMore(1'000)) {
+        if (std::chrono::steady_clock::now() <= deadline && out_.valid() && !ended_) continue;
+        ADD_FAILURE() << "no " << type << "; log:\n" << Log();
+        return Json::Object({{"type", "none"}, {"status", "none"}});
+      }
+    }
+  }
+  // Events fit the table.
+  void Keep(const Json& message) {
+    const std::string type = message.GetString("type").value();
+    if (const api::Event* event = api::FindEvent(type)) {
+      if (const auto wrong = api::FindMismatch(*event->payload, *message.Find("payload")))
+        ADD_FAILURE() << type << ": " << wrong->path << " " << wrong->message;
+    }
+    waiting_.push_back(message);
+  }
+  bool ReadMore(int patience_ms) {
+    pollfd ready{out_.get(), POLLIN, 0};
+    if (::poll(&ready, 1, patience_ms) <= 0) return false;
+    char buffer[1 << 16];
+    const ssize_t got = ::read(out_.get(), buffer, sizeof(buffer));
+    if (got <= 0) {
+      ended_ = true;
+      return false;
+    }
+    partial_.append(buffer, static_cast<size_t>(got));
+    for (size_t end = partial_.find('\n'); end != partial_.npos; end = partial_.find('\n')) {
+      lines_.push_back(partial_.substr(0, end));
+      came_.push_back(Must(ParseJson(lines_.back(), 64 << 20)));
+      partial_.erase(0, end + 1);
+    }
+    return true;
+  }
+
+  pid_t pid_ = -1;
+  Fd in_, out_, err_;
+  int last_id_ = 0;
+  std::string partial_;
+  std::vector<std::string> lines_;
+  std::vector<Json> came_;
+  size_t looked_ = 0;
+  std::deque<Json> waiting_;
+  bool ended_ = false;
+};
+
+class ServeFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = world::WhyNoLocalWorld(); !why.empty())
+      GTEST_SKIP() << "no local world: " << why;
+    place_.state = workspace_.root() + "/state";
+    place_.home = workspace_.root() + "/home";
+    MustCall(::mkdir(place_.state.c_str(), 0700), place_.state);
+    MustCall(::mkdir(place_.home.c_str(), 0700), place_.home);
+    workspace_.WriteFile("keep.txt", "kept\n");
+    workspace_.WriteFile("src/main.c", "int main;\n");
+    client_.emplace(place_);
+  }
+  void Restart(std::vector<std::string> words = {}) {
+    place_.words = std::move(words);
+    client_.emplace(place_);
+  }
+  std::string StartPayload(std::string_view more = "") const {
+    return fmt::format(R"({{"working_directories":[{{"path":"{}"}}]{}}})", workspace_.project(),
+                       more);
+  }
+  Json Start(std::string_view more = "") {
+    return client_->Result("session.start", StartPayload(more));
+  }
+  // Runs it and returns the result.
+  Json Execute(const std::string& command) {
+    return client_->Result("agent.execute", WriteJson(Json::Object({{"command", command}})));
+  }
+  std::string SendExecute(const std::string& command, std::string_view more = "") {
+    std::string payload = WriteJson(Json::Object({{"command", command}}));
+    payload.insert(payload.size() - 1, more);
+    return client_->Send("agent.execute", payload);
+  }
+  void WaitUntilExists(const std::string& rel) {
+    for (int i = 0; i < 3000 && !workspace_.Exists(rel); ++i) ::usleep(10'000);
+    ASSERT_TRUE(workspace_.Exists(rel)) << rel;
+  }
+  pid_t Bridge() const {
+    for (const pid_t child : ChildrenOf(client_->pid())) {
+      const auto name =
+          ReadFileAt(AT_FDCWD, ("/proc/" + std::to_string(child) + "/comm").c_str(), 64);
+      if (name.ok() && *name == std::string(session::kBridgeName) + "\n") return child;
+    }
+    return -1;
+  }
+  static std::vector<std::string> Texts(const Json* list) {
+    std::vector<std::string> texts;
+    for (const Json& item : *list->AsArray()) texts.push_back(*item.AsString());
+    return texts;
+  }
+
+  TempWorkspace workspace_;
+  JsonlClient::Place place_;
+  std::optional<JsonlClient> client_;
+};
+
+}  // namespace sandglass::test

@@ -1,0 +1,110 @@
+// Safeguards over the interface for programs: who answers, and what becomes of the step.
+#include <gmock/gmock.h>
+
+#include "tests/api/serve_fixture.h"
+
+namespace sandglass::test {
+namespace {
+
+class ServeSafeguards : public ServeFixture {
+ protected:
+  void SetUp() override {
+    ServeFixture::SetUp();
+    if (IsSkipped()) return;
+    for (int i = 0; i < 20; ++i) workspace_.WriteFile(fmt::format("old/{:02}", i), "x");
+    before_ = workspace_.Snapshot();
+    Start();
+  }
+  size_t Left() {
+    return static_cast<size_t>(
+        client_->Result("fs.list", R"({"path":"old"})").GetInt("total").value());
+  }
+
+  TreeSnapshot before_;
+};
+
+TEST_F(ServeSafeguards, SG_01_SG_02_SG_09_ItAsksBeforeTheDeletionThatReachesTheThreshold) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  const std::string id = SendExecute("rm -r old; echo done >done");
+  const Json triggered = client_->Event("event.safeguard_triggered");
+  ::usleep(300'000);
+  EXPECT_EQ(Left(), 16u);
+  EXPECT_EQ(client_->Result("session.status").GetString("state").value(), "running");
+  EXPECT_EQ(client_->Code("safeguard.confirm", R"({"safeguard_id":"sg_999","action":"allow"})"),
+            "not_found");
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"allow"})");
+  EXPECT_EQ(client_->Response(id).GetString("status").value(), "ok");
+  EXPECT_FALSE(workspace_.Exists("old"));
+  EXPECT_EQ(client_->Code("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"allow"})"),
+            "not_found");
+  client_->Result("undo.rollback");
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeSafeguards, SG_03_DeniedNothingOfTheStepRemainsAndNobodyIsLeftWhoCouldWrite) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  const std::string id = SendExecute(
+      "echo a >keep.txt; sh -c 'while :; do echo x >more; sleep 0.01; done' & "
+      "rm -r old; while :; do echo y >again; done");
+  client_->Event("event.safeguard_triggered");
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"deny"})");
+  const Json response = client_->Response(id);
+  EXPECT_EQ(JsonlClient::CodeOf(response), "denied");
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+  EXPECT_EQ(client_->Result("undo.history").GetInt("total").value(), 0);
+  Execute("echo b >keep.txt");
+  EXPECT_EQ(client_->Result("undo.history").GetInt("total").value(), 1);
+}
+
+TEST_F(ServeSafeguards, SG_04_NoAnswerInTimeIsADenial) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5,"timeout_seconds":1})");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(SendExecute("rm -r old"))), "denied");
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeSafeguards, SG_05_SG_06_OverwritingAndRenamingOver) {
+  workspace_.WriteFile("large", std::string(100'000, 'x'));
+  client_->Result("safeguard.configure",
+                  R"({"overwrite_threshold_bytes":50000,"rename_over_threshold":1})");
+  std::string id = SendExecute("echo x >large");
+  EXPECT_EQ(client_->Event("event.safeguard_triggered").Find("payload")->GetInt("amount").value(),
+            100'000);
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"deny"})");
+  client_->Response(id);
+  EXPECT_EQ(workspace_.ReadFile("large").size(), 100'000u);
+  id = SendExecute("mv old/00 old/01");
+  EXPECT_EQ(client_->Event("event.safeguard_triggered").Find("payload")->GetString("kind").value(),
+            "rename_over");
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_002","action":"allow"})");
+  EXPECT_EQ(client_->Response(id).GetString("status").value(), "ok");
+}
+
+TEST_F(ServeSafeguards, DenialReachesAllWorkingDirectories) {
+  const std::string other = workspace_.root() + "/other";
+  MustCall(::mkdir(other.c_str(), 0755), other);
+  client_->Result("session.stop");
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  client_->Result("session.start",
+                  fmt::format(R"({{"working_directories":[{{"path":"{}"}},{{"path":"{}"}}]}})",
+                              workspace_.project(), other));
+  const std::string id = SendExecute(fmt::format("echo a >{}/a; rm -r old", other));
+  client_->Event("event.safeguard_triggered");
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"deny"})");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "denied");
+  EXPECT_NE(::access((other + "/a").c_str(), F_OK), 0);
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeSafeguards, AClientThatLeavesIsADenial) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5,"timeout_seconds":3})");
+  SendExecute("rm -r old");
+  client_->Event("event.safeguard_triggered");
+  client_->CloseOutput();
+  EXPECT_EQ(client_->Wait(), 0);
+  Restart();
+  Start();
+  EXPECT_TRUE(workspace_.Exists("old/00"));
+}
+
+}  // namespace
+}  // namespace sandglass::test
