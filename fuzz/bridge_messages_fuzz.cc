@@ -5,13 +5,14 @@
 
 #include "base/bytes.h"
 #include "session/bridge_messages.h"
+#include "session/safeguard_messages.h"
 
 namespace session = sandglass::session;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view frame = sandglass::AsText(sandglass::ByteView(data + 1, size - 1));
-  switch (data[0] % 6) {
+  switch (data[0] % 9) {
     case 0:
       if (const auto request = session::DecodeBridgeRequest(frame); request.ok())
         CHECK(session::DecodeBridgeRequest(session::Encode(*request)).value() == *request);
@@ -31,6 +32,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 5:
       if (const auto ended = session::DecodeEnded(frame); ended.ok())
         CHECK(session::DecodeEnded(session::Encode(*ended)).value().notices == ended->notices);
+      break;
+    case 6:
+      if (const auto written = session::DecodeWritten(frame); written.ok())
+        CHECK(session::DecodeWritten(session::Encode(*written)).value().next == written->next);
+      break;
+    case 7:
+      if (const auto asked = session::DecodeSafeguardAsked(frame); asked.ok())
+        CHECK(session::DecodeSafeguardAsked(session::Encode(*asked)).value().key == asked->key);
+      break;
+    case 8:
+      if (const auto answered = session::DecodeSafeguardAnswered(frame); answered.ok())
+        CHECK(session::DecodeSafeguardAnswered(session::Encode(*answered)).value().key ==
+              answered->key);
       break;
     default:
       (void)session::DecodeFailed(frame);
