@@ -80,11 +80,11 @@ Status CommandOutput::EndInput() {
 }
 
 Result<size_t> CommandOutput::Write(Stream stream, std::string_view bytes) {
-  if (host_.outlet_.stalled()) {
+  if (host_.outlet_.OutputRoom() == 0) {
+    if (!host_.outlet_.stalled()) return size_t{0};
     dropped_ += bytes.size();
     return bytes.size();
   }
-  if (host_.outlet_.OutputRoom() == 0) return size_t{0};
   std::string& held = held_[stream == Stream::kStdout ? 0 : 1];
   const size_t before = held.size();
   const size_t taken = std::min(bytes.size(), kMaxPiece - before);

@@ -28,7 +28,7 @@ class Outlet {
   virtual void Tell(std::string_view event, Json payload) = 0;
   // How many bytes of a command's output may be told now; what does not fit stays with the command, which waits then.
   virtual size_t OutputRoom() const = 0;
-  // The client has not read for so long that output is dropped rather than waited for.
+  // The client has not read for so long that output is dropped, where there is no room for it, rather than waited for.
   virtual bool stalled() const = 0;
 };
 

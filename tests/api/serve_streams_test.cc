@@ -100,6 +100,19 @@ TEST_F(ServeStreams, SA_09_AfterTheStallTimeoutTheWorldGoesOn) {
   EXPECT_EQ(output.size() + dropped, 5'000'000u);
 }
 
+TEST_F(ServeStreams, SigtermDoesNotWaitForAClientThatDoesNotRead) {
+  Start();
+  SendExecute("touch begun; yes");
+  WaitUntilExists("begun");
+  ::usleep(500'000);
+  const auto before = std::chrono::steady_clock::now();
+  MustCall(::kill(client_->pid(), SIGTERM), "kill");
+  siginfo_t info{};  // what it said is read only after its end
+  MustCall(::waitid(P_PID, static_cast<id_t>(client_->pid()), &info, WEXITED | WNOWAIT), "waitid");
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(15));
+  EXPECT_EQ(client_->Wait(), 0);
+}
+
 TEST_F(ServeStreams, BytesArriveAsTheyAre) {
   Start();
   const std::string id =

@@ -47,7 +47,8 @@ class Server final : public Outlet, public session::LoopGuest {
 
   void Tell(std::string_view event, Json payload) override;
   size_t OutputRoom() const override;
-  bool stalled() const override { return stalled_; }
+  // Who ends does not wait either.
+  bool stalled() const override { return stalled_ || ending_; }
 
   void AddTo(std::vector<pollfd>& fds) const override;
   std::optional<Instant> Deadline() const override;
