@@ -335,6 +335,27 @@ TEST_F(WatcherTest, FW_12_ChangesOfNamesAreKnownAsTheWorldsOwn) {
   EXPECT_THAT(ToldPaths(), IsEmpty());
 }
 
+// The events of all three steps are judged together, in the middle of the third.
+TEST_F(WatcherTest, AFolderThatIsRemovedAndMadeAgainIsTheWorldsOwn) {
+  StartWatching();
+  auto busy = std::make_unique<LogActivity::Busy>(activity_);
+  InStep([&] {
+    EXPECT_OK(ops().Mkdir("made"));
+    EXPECT_OK(ops().WriteNew("made/file", "1"));
+    EXPECT_OK(ops().Mkdir("other"));
+    EXPECT_OK(ops().WriteNew("other/file", "1"));
+  });
+  InStep([&] { EXPECT_OK(ops().RemoveTree("made")); });
+  InStep([&] {
+    EXPECT_OK(ops().Mkdir("made"));
+    EXPECT_OK(ops().Rename("other", "moved"));
+    EXPECT_OK(ops().Mkdir("other"));
+    busy.reset();
+    EXPECT_THAT(ToldPaths(), IsEmpty());
+  });
+  EXPECT_THAT(ToldPaths(), IsEmpty());
+}
+
 TEST_F(WatcherTest, AStepThatIsAbortedLeavesNothingToTell) {
   StartWatching();
   for (const auto pause : {false, true}) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/fanotify.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/beneath.h"
 #include "base/rel_path.h"
 #include "undo/object.h"
 
@@ -50,6 +52,12 @@ Fd OpenHandle(int mount_fd, int type, ByteView bytes) {
   handle->handle_type = type;
   std::memcpy(handle->f_handle, bytes.data(), bytes.size());
   return Fd(::open_by_handle_at(mount_fd, handle, O_PATH | O_CLOEXEC));
+}
+
+bool IsSameObject(const Fd& a, const Fd& b) {
+  struct stat one{}, other{};
+  return ::fstat(a.get(), &one) == 0 && ::fstat(b.get(), &other) == 0 &&
+         one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
 }  // namespace
@@ -103,6 +111,9 @@ std::optional<std::string> FilesystemWatch::FolderOf(const FanotifyRecord& recor
   path.resize(static_cast<size_t>(got));
   const auto below = PathBelow(path, project_);
   if (!below || !IsNormalRelPath(*below)) return std::nullopt;
+  // The kernel puts words behind the name of what was removed: only the folder that can be reached by it is meant.
+  const auto reached = OpenDirBeneath(root_fd_, *below);
+  if (!reached.ok() || !IsSameObject(*reached, folder)) return std::nullopt;
   return std::string(*below);
 }
 

@@ -68,7 +68,19 @@ size_t JournalTail::TakeFrames(ByteView bytes) {
 
 void JournalTail::Touch(std::string_view path) { paths_.insert(HashBytes64(AsBytes(path))); }
 
-void JournalTail::Touch(const undo::NameAt& at) { Touch(JoinPath(at.dir, at.name)); }
+void JournalTail::Touch(const undo::NameAt& at) {
+  const std::string path = JoinPath(at.dir, at.name);
+  Touch(path);
+  names_.insert(HashBytes64(AsBytes(path)));
+}
+
+bool JournalTail::HasReplacedAbove(std::string_view path) const {
+  while (!path.empty()) {
+    path = ParentOf(path);
+    if (names_.contains(HashBytes64(AsBytes(path)))) return true;
+  }
+  return false;
+}
 
 bool JournalTail::HasTouched(std::string_view path) const {
   return paths_.contains(HashBytes64(AsBytes(path)));

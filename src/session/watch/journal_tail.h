@@ -27,6 +27,8 @@ class JournalTail {
 
   bool HasTouched(std::string_view path) const;
   bool HasTouched(undo::ObjectId object) const { return objects_.contains(object); }
+  // It has made, removed or renamed a folder above the path: what is missing below it now may have been in another one.
+  bool HasReplacedAbove(std::string_view path) const;
 
  private:
   JournalTail(Fd file, uint64_t uid) : file_(std::move(file)), uid_(uid) {}
@@ -42,6 +44,7 @@ class JournalTail {
   uint64_t uid_;
   uint64_t end_ = 0;                    // of what was read
   std::unordered_set<uint64_t> paths_;  // hashes: a journal may name millions
+  std::unordered_set<uint64_t> names_;  // those of them that came or went
   std::unordered_set<undo::ObjectId> objects_;
 };
 

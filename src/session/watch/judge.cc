@@ -42,7 +42,7 @@ PathNotes Judge::External(const std::vector<Sight>& sights, const PathNotes& not
 }
 
 Verdict Judge::OfMissing(const std::string& path, const PathNotes& notes) {
-  if (work_.IsTouched(path, undo::kNoObject)) return Verdict::kOwn;
+  if (work_.IsTouched(path, undo::kNoObject) || work_.IsReplacedAbove(path)) return Verdict::kOwn;
   if (const auto left = work_.LeftAt(path))
     return *left == undo::kNoObject ? Verdict::kOwn : Verdict::kExternal;
   if (work_.WasTakenBack(path, undo::kNoObject)) return Verdict::kOwn;

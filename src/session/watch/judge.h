@@ -6,6 +6,7 @@
 //   it has a signature and looks otherwise                          of a live writer the world's, else somebody else's
 //   no signature, and lately a step left this very object there     the world's
 //   nothing, and lately a step left nothing there                   the world's
+//   nothing, and lately a step put another folder above it          the world's
 //   nothing, and it was made since the last look                    nobody's: it came and went
 //   found in a folder that is new here, and older than the watcher   nobody's: it came along with the folder
 //   anything else                                                   somebody else's

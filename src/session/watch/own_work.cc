@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/rel_path.h"
 #include "undo/journal_view.h"
 #include "undo/store_frame.h"
 
@@ -20,6 +21,16 @@ uint64_t UidOf(int wal_fd, const char* folder) {
 int64_t ChangedAt(const Fd& folder) {
   const auto stat = undo::StatFd(folder.get());
   return stat.ok() ? stat->ctime_ns : 0;
+}
+
+// What older steps left below such a folder, they left in another one.
+bool HasReplacedAbove(const undo::StepView& view, std::string_view path) {
+  while (!path.empty()) {
+    path = ParentOf(path);
+    const undo::Expected* above = view.expected().Find(path);
+    if (above != nullptr && above->before_known && above->before != above->object) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -120,6 +131,11 @@ bool OwnWork::IsTouched(std::string_view path, undo::ObjectId object) const {
   });
 }
 
+bool OwnWork::IsReplacedAbove(std::string_view path) const {
+  return std::ranges::any_of(
+      tails_, [path](const Tail& tail) { return tail.open && tail.open->HasReplacedAbove(path); });
+}
+
 bool OwnWork::IsOnShelf(uint64_t uid) const {
   const auto holds = [uid](const Shelf& shelf) {
     return std::ranges::any_of(shelf.known,
@@ -143,6 +159,7 @@ std::optional<undo::ObjectId> OwnWork::LeftAt(std::string_view path) {
       one->view.emplace(std::move(*view));
     }
     if (const undo::Expected* left = one->view->expected().Find(path)) return left->object;
+    if (HasReplacedAbove(*one->view, path)) return undo::kNoObject;
   }
   return std::nullopt;
 }

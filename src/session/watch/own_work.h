@@ -35,9 +35,12 @@ class OwnWork {
 
   // A step or rewind that is under way has touched it.
   bool IsTouched(std::string_view path, undo::ObjectId object) const;
+  // The same of a folder above it, which it made, removed or renamed.
+  bool IsReplacedAbove(std::string_view path) const;
   // The same of one that was aborted, which left everything as it had been.
   bool WasTakenBack(std::string_view path, undo::ObjectId object) const;
-  // What the last step or rewind that is over left there; kNoObject: nothing. nullopt: none of them lately had to do with the path.
+  // What the last step or rewind that is over left there; kNoObject: nothing, or it put another folder above it. nullopt: none of them
+  // lately had to do with the path.
   std::optional<undo::ObjectId> LeftAt(std::string_view path);
   const Signatures& signatures() const { return signatures_; }
 
