@@ -60,7 +60,6 @@ Result<session::SessionProject> ChooseProject(const Arguments& arguments, const 
   TRY_ASSIGN(const std::string folder, FindProject(given));
   session::SessionProject project{.access = access};
   TRY_ASSIGN(project.paths, PathsOf(arguments, folder));
-  TRY(CheckNotTooBroad(folder, arguments));
   return project;
 }
 
