@@ -49,9 +49,10 @@ test-all: bootstrap ## test, and the full model, crash and kill runs, mutants, s
 
 .PHONY: bench
 bench: bootstrap ## benchmarks on ext4 as ratios to the same work done plainly; worlds next to bindfs and bubblewrap
-	$(call build,release,undo_bench sandglass sandglass-shim workload warm_command)
+	$(call build,release,undo_bench sandglass sandglass-shim workload warm_command search_files)
 	@$(PYTHON) tools/bench.py
 	@$(PYTHON) tools/bench_world.py
+	@$(PYTHON) tools/bench_files.py
 	@tools/bench_compare; undo=$$?; \
 	  tools/bench_compare --now build/bench/world_ratios.json --recorded bench/recorded_world.json && exit $$undo
 
