@@ -36,8 +36,8 @@ constexpr std::string_view kWholeSystem[] = {"/",     "/*",      "~",       "~/"
                                              "$HOME", "${HOME}", "$HOME/*", "/home", "/etc",
                                              "/usr",  "/var",    "/bin",    "/lib",  "/boot"};
 
-template <size_t kSize>
-bool IsOneOf(std::string_view word, const std::string_view (&list)[kSize]) {
+template <size_t Size>
+bool IsOneOf(std::string_view word, const std::string_view (&list)[Size]) {
   return std::ranges::find(list, word) != std::end(list);
 }
 

@@ -1,5 +1,8 @@
 // The table of keys.
-#include <utility>
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "session/config/config.h"
 #include "session/config/sizes.h"
@@ -31,9 +34,9 @@ uint64_t Size(const TomlValue& value) { return *SizeOfValue(value); }
 double Number(const TomlValue& value) { return *NumberOfValue(value); }
 
 // The place of a word in its list of choices, which has the order of the enumeration.
-template <class Enum, size_t kSize>
-Enum Chosen(const TomlValue& value, const std::string_view (&choices)[kSize]) {
-  for (size_t i = 0; i < kSize; ++i) {
+template <class Enum, size_t Words>
+Enum Chosen(const TomlValue& value, const std::string_view (&choices)[Words]) {
+  for (size_t i = 0; i < Words; ++i) {
     if (choices[i] == Text(value)) return static_cast<Enum>(i);
   }
   return Enum{};

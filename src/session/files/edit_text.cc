@@ -263,8 +263,8 @@ Result<Edited<Char>> EditUnits(const Units<Char>& units, Occurrences occurrences
                       LineAt(file.text, places.front())};
 }
 
-Result<EditedText> EditBytes(std::string_view mark, Units<char> units, Occurrences occurrences,
-                             Encoding encoding) {
+Result<EditedText> EditBytes(std::string_view mark, const Units<char>& units,
+                             Occurrences occurrences, Encoding encoding) {
   TRY_ASSIGN(Edited<char> edited, EditUnits(units, occurrences));
   return EditedText{std::string(mark) + edited.raw, edited.replaced, edited.first_line, encoding};
 }
@@ -299,7 +299,7 @@ Result<EditedText> EditUnknown(std::string_view content, const TextEdit& edit) {
     units.old_text = std::move(*old_text);
     units.new_text = std::move(*new_text);
   }
-  return EditBytes("", std::move(units), edit.occurrences, Encoding::kBytes);
+  return EditBytes("", units, edit.occurrences, Encoding::kBytes);
 }
 
 }  // namespace

@@ -154,7 +154,8 @@ class Translator {
     if (range) ++at_;
     const char to = range ? TakeCharacter() : from;
     if (!IsAscii(to) || to < from) return Wrong(pattern_, "has a range that is none in ASCII");
-    for (int c = from; c <= to; ++c) found.ascii.set(static_cast<size_t>(c));
+    for (auto c = static_cast<uint8_t>(from); c <= static_cast<uint8_t>(to); ++c)
+      found.ascii.set(c);
     return Ok();
   }
 
