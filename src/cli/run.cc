@@ -34,17 +34,13 @@ constexpr Option kReportOption{
         "write a report as one line of JSON: the last line of the error stream, or into FILE, "
         "which may be one like /dev/fd/3. The command's own output is never touched",
     .need = ValueNeed::kOptional};
-constexpr Option kOptions[] = {kProjectsOption,  kStoreOption,
-                               kUndoDirOption,   kCwdOption,
-                               kEnvOption,       kEphemeralOption,
-                               kNoUndoForOption, kReadOnlyOption,
-                               kReadWriteOption, kMemoryOption,
-                               kCpusOption,      kPidsOption,
-                               kFileSizeOption,  kWithoutLandlockOption,
-                               kTimeoutOption,   kAllowBroadOption,
-                               kSummaryOption,   kReportOption,
-                               kStageOption,     kApplyOption,
-                               kDiscardOption,   kHelpOption};
+constexpr Option kOptions[] = {
+    kProjectsOption,  kStoreOption,           kUndoDirOption,   kCwdOption,
+    kEnvOption,       kEphemeralOption,       kNoUndoForOption, kReadOnlyOption,
+    kReadWriteOption, kMemoryOption,          kCpusOption,      kPidsOption,
+    kFileSizeOption,  kWithoutLandlockOption, kTimeoutOption,   kAllowBroadOption,
+    kSummaryOption,   kReportOption,          kWatchOption,     kStageOption,
+    kApplyOption,     kDiscardOption,         kHelpOption};
 constexpr Operand kOperands[] = {
     {"COMMAND", ValueKind::kWords, Arity::kOneOrMore, "the program and its arguments"}};
 

@@ -231,6 +231,9 @@ Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> p
   TRY_ASSIGN(options.limits, LimitsFor(arguments, sandbox));
   if (arguments.Has(kWithoutLandlockOption.name))
     options.without_landlock.emplace(world::kWithoutLandlockFlag);
+  // What it tells apart is not proven enough yet to stand in undo's way unasked: the world's own burst may overflow its queue.
+  options.watch.watching =
+      arguments.Has(kWatchOption.name) ? session::Watching::kOn : session::Watching::kOff;
   if (arguments.Has(kAllowBroadOption.name)) options.allow_broad.emplace(session::kAllowBroadFlag);
   TRY_ASSIGN(options.shim_path, FindShim());
   return options;

@@ -21,6 +21,12 @@ inline constexpr Option kNoUndoForOption{
     .help =
         "paths that match, as in a .gitignore of the project's root, are not recorded and NOT "
         "undone; may be repeated. What is in a .git always is"};
+inline constexpr Option kWatchOption{
+    .name = "watch",
+    .help =
+        "tell at once what others change in the project meanwhile, and make a barrier of it that "
+        "undo does not cross without --force. Without it, edits are found when something is "
+        "undone"};
 inline constexpr Option kEnvOption{.name = "env",
                                    .letter = 'e',
                                    .value = ValueKind::kText,

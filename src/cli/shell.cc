@@ -28,7 +28,8 @@ constexpr Option kOptions[] = {
     kProjectsOption,  kStoreOption,           kUndoDirOption,    kCwdOption,
     kEnvOption,       kEphemeralOption,       kNoUndoForOption,  kReadOnlyOption,
     kReadWriteOption, kMemoryOption,          kCpusOption,       kPidsOption,
-    kFileSizeOption,  kWithoutLandlockOption, kAllowBroadOption, kHelpOption};
+    kFileSizeOption,  kWithoutLandlockOption, kAllowBroadOption, kWatchOption,
+    kHelpOption};
 
 session::ShellReply Failure(const Error& error) {
   return {static_cast<int>(ExitCodeFor(error.code())),

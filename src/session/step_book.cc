@@ -88,8 +88,8 @@ Status StepBook::EnterLocked() {
 
 Result<bool> StepBook::Close(EmptyEntry empty_entry, Left left, Ending ending) {
   MutexLock lock(mutex_);
-  const bool later = empty_entry == EmptyEntry::kLater && left == Left::kNone &&
-                     ending == Ending::kKept;
+  const bool later =
+      empty_entry == EmptyEntry::kLater && left == Left::kNone && ending == Ending::kKept;
   if (later && (held_ || IsEmptyForSure())) {
     PutOff();
     return false;
