@@ -17,8 +17,7 @@ TEST_F(ServeLifecycle, SL_01_AnInvalidFolderIsAStructuredError) {
       client_->Code("session.start", fmt::format(R"({{"working_directories":[{{"path":"{}"}}]}})",
                                                  workspace_.Path("keep.txt"))),
       "invalid_argument");
-  EXPECT_EQ(client_->Code("session.start", R"({"working_directories":[{"path":"/"}]})"),
-            "invalid_argument");
+  EXPECT_EQ(client_->Code("session.start", R"({"working_directories":[{"path":"/"}]})"), "denied");
   Start();
 }
 
