@@ -1,6 +1,7 @@
 // What a supervised world must not be able to do, and what must not stop it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -8,7 +9,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "bridge/supervise/supervisor.h"
@@ -45,7 +49,7 @@ class SupervisedWorld : public ::testing::Test {
   }
   template <class Condition>
   static bool Eventually(const Condition& condition) {
-    for (int i = 0; i < 500; ++i) {
+    for (int i = 0; i < 3000; ++i) {
       if (condition()) return true;
       std::this_thread::sleep_for(10ms);
     }
@@ -99,6 +103,43 @@ TEST_F(SupervisedWorld, AHeldOperationOfTheOnlyCallerKeepsNobodyElseWaiting) {
   EXPECT_TRUE(safeguard.Answer(question, undo::Decision::kAllow));
   EXPECT_EQ(world->Finish().exit_code, 0);
   EXPECT_FALSE(space_.Exists("d/f1"));
+}
+
+// Their calls come and go in every order; no thread is made and left behind for it.
+TEST_F(SupervisedWorld, ManyCallersNeedNoMoreThreadsThanCanBeAtWork) {
+  const auto mappings = [] {
+    std::ifstream maps("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+  };
+  Open();
+  Must(log_->OpenStep({.label = "many"}));
+  const auto before = mappings();
+  auto world = Start(
+      "for w in 1 2 3 4 5 6 7 8; do python3 -c '\nimport os, sys\nname = \"d/m\" + sys.argv[1]\n"
+      "for i in range(200):\n  os.mkdir(name)\n  os.rmdir(name)\n' $w & done; wait; touch done; "
+      "while [ ! -e seen ]; do sleep 0.05; done");
+  ASSERT_TRUE(Eventually([&] { return space_.Exists("done"); }));
+  constexpr int kMostWorkers = 64, kMappingsOfAThread = 4;
+  EXPECT_LT(mappings() - before, kMostWorkers * kMappingsOfAThread);
+  space_.WriteFile("seen", "");
+  EXPECT_EQ(world->Finish().exit_code, 0);
+}
+
+// A call that made somebody look may be gone by then, and whoever looks has other things to do.
+TEST_F(SupervisedWorld, ServingDoesNotWaitForACall) {
+  Open();
+  Must(log_->OpenStep({.label = "later"}));
+  auto world = Start("while [ ! -e go ]; do sleep 0.05; done; echo 1 > new1",
+                     {.serving = bridge::Serving::kOnceCalled});
+  EXPECT_TRUE(world->command().Serve().ok());
+  EXPECT_GE(world->command().unserved(), 0);
+  space_.WriteFile("go", "");
+  pollfd called{world->command().unserved(), POLLIN, 0};
+  EXPECT_EQ(::poll(&called, 1, 10'000), 1);
+  EXPECT_TRUE(world->command().Serve().ok());
+  EXPECT_LT(world->command().unserved(), 0);
+  EXPECT_EQ(world->Finish().exit_code, 0);
+  EXPECT_TRUE(space_.Exists("new1"));
 }
 
 TEST_F(SupervisedWorld, AHeldCallerCanBeKilledAndItsOperationDoesNotHappen) {

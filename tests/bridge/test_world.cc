@@ -216,7 +216,7 @@ RunningWorld::RunningWorld(bridge::Supervisor& supervisor, const std::string& co
     std::fprintf(stderr, "%s\n", ResultOf(child_, output_path_).output.c_str());
     SetupFailed(Error(Code::kIo, "no listener"));
   }
-  command_ = Must(supervisor.Supervise(std::move(listener), pid_));
+  command_ = Must(supervisor.Supervise(std::move(listener), pid_, options.serving));
   MustCall(::write(socket.get(), &byte, 1), "start");
 }
 

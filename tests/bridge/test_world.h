@@ -21,6 +21,7 @@ struct WorldOptions {
   uid_t uid = 0;
   // Where else the project is mounted; "": nowhere.
   std::string also_at = {};
+  bridge::Serving serving = bridge::Serving::kAtOnce;
 };
 
 // As a plain child process, in the directory `cwd`.

@@ -81,10 +81,15 @@ Listener::Received Listener::Receive(seccomp_notif& call) const {
   return (state.revents & POLLHUP) != 0 ? Received::kEnded : Received::kNothing;
 }
 
-Listener::Received Listener::Await() const {
+Listener::Received Listener::Look() const {
+  pollfd state{fd_.get(), POLLIN, 0};
+  if (::poll(&state, 1, 0) <= 0) return Received::kNothing;
+  return (state.revents & POLLIN) != 0 ? Received::kCall : Received::kEnded;
+}
+
+void Listener::Await() const {
   pollfd state{fd_.get(), POLLIN, 0};
   while (::poll(&state, 1, -1) < 0) continue;
-  return (state.revents & POLLIN) != 0 ? Received::kCall : Received::kEnded;
 }
 
 bool Listener::EndsWithin(std::chrono::milliseconds time) const {

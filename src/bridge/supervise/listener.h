@@ -18,8 +18,10 @@ class Listener {
   enum class Received : uint8_t { kCall, kNothing, kEnded };
   // Blocks until a task makes a supervised call. kNothing: it went away again. kEnded: no task is left, or never will be.
   Received Receive(seccomp_notif& call) const;
-  // The same without taking it, and never kNothing.
-  Received Await() const;
+  // Without taking it. kNothing: no task has made one.
+  Received Look() const;
+  // Until Look() says something else.
+  void Await() const;
   // Waits until no task is left; false: some still are.
   bool EndsWithin(std::chrono::milliseconds time) const;
   int fd() const { return fd_.get(); }

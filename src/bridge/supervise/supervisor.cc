@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <system_error>
 #include <thread>
 
 #include "base/thread_annotations.h"
@@ -19,8 +20,7 @@
 namespace sandglass::bridge {
 namespace {
 
-constexpr size_t kMostResting = 2;  // workers that wait for the seat; more of them end
-constexpr size_t kMaxWorkers = 64;  // held operations and all
+constexpr size_t kMaxWorkers = 64;  // of one command, held operations and all; they end with it
 constexpr std::chrono::milliseconds kLookEvery{1};
 constexpr int kQuietLooks = 8;  // so many without a call, and the guard sleeps until there is one
 constexpr std::chrono::milliseconds kEndsWithin{
@@ -38,8 +38,10 @@ bool HasProof(const SyscallRule& rule) { return rule.fd >= 0 || rule.at.path >= 
 struct SupervisedCommand::State {
   State(Shared& shared_state, Fd fd) : shared(shared_state), listener(std::move(fd)) {}
 
-  void StartWorker() REQUIRES(mutex);
-  void StartFirst() EXCLUDES(mutex);
+  enum class Started : uint8_t { kNo, kYes };
+  Started Start(void (State::*work)()) REQUIRES(mutex);
+  Started StartWorker() REQUIRES(mutex);
+  Status StartFirst() EXCLUDES(mutex);
   void Work();
   bool TakeSeat() EXCLUDES(mutex);
   void Sit();
@@ -81,14 +83,27 @@ struct SupervisedCommand::State {
   bool joined GUARDED_BY(mutex) = false;
 };
 
-void SupervisedCommand::State::StartWorker() {
-  ++workers;
-  threads.emplace_back([this] { Work(); });
+// The user may have no more processes to give.
+SupervisedCommand::State::Started SupervisedCommand::State::Start(void (State::*work)()) {
+  try {
+    threads.emplace_back(work, this);
+    return Started::kYes;
+  } catch (const std::system_error&) {
+    return Started::kNo;
+  }
 }
 
-void SupervisedCommand::State::StartFirst() {
+// None: those that there are take up what is to be done when they have ended theirs.
+SupervisedCommand::State::Started SupervisedCommand::State::StartWorker() {
+  const Started started = Start(&State::Work);
+  if (started == Started::kYes) ++workers;
+  return started;
+}
+
+Status SupervisedCommand::State::StartFirst() {
   MutexLock lock(mutex);
-  StartWorker();
+  if (StartWorker() == Started::kYes) return Ok();
+  return Error::FromErrno(EAGAIN, "start a thread that serves a command");
 }
 
 void SupervisedCommand::State::Work() {
@@ -102,10 +117,10 @@ void SupervisedCommand::State::Work() {
   changed.NotifyAll();
 }
 
-// Waits for it. False: there is nothing to do any more, or there are workers enough.
+// Waits for it, as long as there are processes: ending and starting workers as calls come and go would cost more than those that rest.
+// False: there is nothing to do any more.
 bool SupervisedCommand::State::TakeSeat() {
   MutexLock lock(mutex);
-  if (seat_taken && resting >= kMostResting) return false;
   ++resting;
   while (seat_taken && !ended) seat_free.Wait(mutex);
   --resting;
@@ -163,7 +178,7 @@ void SupervisedCommand::State::GiveSeatAway() {
 void SupervisedCommand::State::WakeGuard() {
   if (guard == GuardIs::kAwake) return;
   if (guard == GuardIs::kNotThere) {
-    threads.emplace_back([this] { Guard(); });
+    if (Start(&State::Guard) == Started::kNo) return;  // the next call tries again
   } else {
     guard_wakeup.NotifyOne();
   }
@@ -306,7 +321,7 @@ Result<std::unique_ptr<SupervisedCommand>> Supervisor::Supervise(Fd listener, pi
     state->look_at_world = std::move(look);
   } else {
     TRY(look());
-    state->StartFirst();
+    TRY(state->StartFirst());
   }
   return std::make_unique<SupervisedCommand>(std::move(state));
 }
@@ -337,22 +352,25 @@ int SupervisedCommand::unserved() const {
 
 Status SupervisedCommand::Serve() {
   if (unserved() < 0) return Ok();
-  const bool called = state_->listener.Await() == Listener::Received::kCall;
+  const Listener::Received seen = state_->listener.Look();
+  if (seen == Listener::Received::kNothing) return Ok();
+  const bool called = seen == Listener::Received::kCall;
   const Status looked = called ? state_->look_at_world() : Ok();
   // Of a world that is ending there is nothing to be seen, and soon no process is left.
   if (!looked.ok() && !state_->listener.EndsWithin(kEndsWithin)) return looked;
+  if (called && looked.ok()) TRY(state_->StartFirst());
   state_->look_at_world = nullptr;
-  if (called && looked.ok()) {
-    state_->StartFirst();
-    return Ok();
-  }
+  if (called && looked.ok()) return Ok();
   MutexLock lock(state_->mutex);
   state_->ended = true;
   return Ok();
 }
 
 void SupervisedCommand::Wait() {
-  while (!Serve().ok()) continue;  // until its processes are gone: nobody serves them
+  while (unserved() >= 0) {
+    state_->listener.Await();
+    (void)Serve();  // an error: until its processes are gone, for nobody serves them
+  }
   std::vector<std::thread> threads;
   {
     MutexLock lock(state_->mutex);

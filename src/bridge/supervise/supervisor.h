@@ -76,8 +76,8 @@ class SupervisedCommand {
 
   // What to wait for while it has no workers: ready when they are needed, or never will be. -1: there is nothing to wait for.
   int unserved() const;
-  // Waits for that, and serves its calls from then on. An error: the world cannot be looked at, and they wait as before. One thread
-  // at a time, also with Wait().
+  // If it is ready: serves its calls from then on. A call may have been withdrawn meanwhile, so it does not wait for one. An error:
+  // the world cannot be looked at, or there is no thread to be had, and they wait as before. One thread at a time, also with Wait().
   Status Serve();
   // Until the last process of the command is gone and its calls are done.
   void Wait();
