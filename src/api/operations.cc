@@ -163,8 +163,9 @@ constexpr Schema kPromptRequest = Request(kPromptFields);
 // --- undo
 
 constexpr Schema kRewindCount = Bounded(1, 1'000'000);
-constexpr Field kForceField{"force", &kFlag, Need::kOptional,
-                            "go on in spite of conflicts; what is replaced is kept"};
+constexpr Field kForceField{
+    "force", &kFlag, Need::kOptional,
+    "go on in spite of conflicts; what is replaced is kept for redo, until the next step"};
 constexpr Field kDryRunField{"dry_run", &kFlag, Need::kOptional,
                              "only say what would change and which conflicts there are"};
 constexpr Field kStopField{"stop_processes", &kFlag, Need::kOptional,

@@ -94,7 +94,7 @@ inline constexpr Option kJsonOption{.name = "json",
 inline constexpr Option kForceOption{
     .name = "force",
     .letter = 'f',
-    .help = "go on in spite of conflicts; what is replaced is kept and can be brought back"};
+    .help = "go on in spite of conflicts; what is replaced is kept for redo, until the next step"};
 inline constexpr Option kDryRunOption{
     .name = "dry-run",
     .letter = 'n',

@@ -56,7 +56,8 @@ std::string NextStep(const session::RewindRequest& request, const session::Rewin
   if (error.code() != Code::kConflict) return "";
   const bool by_git = std::any_of(answer.conflicts.begin(), answer.conflicts.end(), IsIndexOfGit);
   return fmt::format(
-      "\nnothing was touched; `{} --force` goes on in spite of that, and keeps what it replaces{}",
+      "\nnothing was touched; `{} --force` goes on in spite of that; redo brings back what it "
+      "replaces until the next step{}",
       CommandOf(request),
       by_git ? "\n(git rewrites .git/index whenever it looks at the files, also for `git status`)"
              : "");

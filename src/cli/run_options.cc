@@ -13,6 +13,7 @@
 #include "base/rel_path.h"
 #include "cli/project_choice.h"
 #include "cli/store_access.h"
+#include "session/project_checks.h"
 
 namespace sandglass::cli {
 namespace {
@@ -197,6 +198,20 @@ Result<session::config::LoadedConfig> LoadConfigFor(const std::string& project) 
   return session::config::LoadConfig(user_file.ok() ? *user_file : "", project);
 }
 
+namespace {
+
+// The user's own file, unless commands have the last word in it.
+std::string TrustedUserFile(const std::vector<session::SessionProject>& projects) {
+  const auto file = session::config::UserConfigFile();
+  const auto can_change_it = [&](const session::SessionProject& project) {
+    return project.access != world::Access::kReadOnly &&
+           session::LeadsInto(*file, project.paths.project);
+  };
+  return !file.ok() || std::ranges::any_of(projects, can_change_it) ? "" : *file;
+}
+
+}  // namespace
+
 Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> projects,
                                           const Arguments& arguments, LayerUse layer,
                                           const Console& console) {
@@ -205,7 +220,8 @@ Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> p
   options.undo.log = console.log().With("undo");
   options.projects = std::move(projects);
   TRY_ASSIGN(const session::config::LoadedConfig loaded,
-             LoadConfigFor(options.projects.front().paths.project));
+             session::config::LoadConfig(TrustedUserFile(options.projects),
+                                         options.projects.front().paths.project));
   const session::config::SandboxConfig& sandbox = loaded.config.sandbox;
   Configure(options.undo, loaded.config);
   TRY_ASSIGN(const std::string state, StateFolder());
@@ -214,6 +230,9 @@ Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> p
     TRY_ASSIGN(options.layer, LayerFor(state, options.projects.front().paths.project));
   }
   options.hidden_paths.push_back(state);
+  options.own_paths.push_back(state);
+  if (const auto file = session::config::UserConfigFile(); file.ok())
+    options.own_paths.push_back(*file);
   for (const session::SessionProject& project : options.projects) {
     // Those that the command may write to are hidden by the session, which makes them first.
     if (project.access == world::Access::kReadOnly && StoreExists(project.paths))

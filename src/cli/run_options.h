@@ -24,9 +24,10 @@ inline constexpr Option kNoUndoForOption{
 inline constexpr Option kWatchOption{
     .name = "watch",
     .help =
-        "tell at once what others change in the project meanwhile, and make a barrier of it that "
-        "undo does not cross without --force. Without it, edits are found when something is "
-        "undone"};
+        "tell after the command what others changed in the project meanwhile, and make a barrier "
+        "of it that undo does not cross without --force; in files that the command itself has "
+        "changed nobody is told apart. Without it, edits between steps are found when something "
+        "is undone"};
 inline constexpr Option kEnvOption{.name = "env",
                                    .letter = 'e',
                                    .value = ValueKind::kText,

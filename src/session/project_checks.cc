@@ -74,6 +74,18 @@ Status CheckNotTooBroad(const std::string& project,
                                           project, why, kAllowBroadFlag));
 }
 
+Status CheckHoldsNothingOfOurs(const SessionProject& project, const SessionOptions& options) {
+  if (project.access == world::Access::kReadOnly || options.allow_broad) return Ok();
+  for (const std::string& own : options.own_paths) {
+    if (!LeadsInto(own, project.paths.project)) continue;
+    return Error(Code::kDenied,
+                 fmt::format("{} is in {}: commands could change what sandglass itself obeys; "
+                             "choose another project folder with -p, or say {}",
+                             own, project.paths.project, kAllowBroadFlag));
+  }
+  return Ok();
+}
+
 Status CheckApart(const std::string& one, const std::string& other) {
   if (one == other) return Error(Code::kInvalid, fmt::format("{} is named twice as project", one));
   const bool inside = LiesIn(one, other);
@@ -130,6 +142,12 @@ Status CheckGround(const SessionProject& project) {
 
 }  // namespace
 
+bool LeadsInto(const std::string& path, const std::string& folder) {
+  std::error_code error;
+  const auto real = std::filesystem::weakly_canonical(path, error);
+  return error || real == folder || LiesIn(real.native(), folder);
+}
+
 std::string_view NetworkFileSystem(uint64_t magic, std::string_view type) {
   constexpr std::string_view kFusePrefix = "fuse.";
   const auto* known = std::ranges::find(kNetworkFileSystems, magic, &KnownFileSystem::magic);
@@ -144,8 +162,10 @@ Status CheckProjects(const SessionOptions& options) {
   if (projects.empty() || projects.size() > kMaxProjects)
     return Error(Code::kInvalid, fmt::format("there may be 1 to {} projects, not {}", kMaxProjects,
                                              projects.size()));
-  for (const SessionProject& project : projects)
+  for (const SessionProject& project : projects) {
     TRY(CheckNotTooBroad(project.paths.project, options.allow_broad));
+    TRY(CheckHoldsNothingOfOurs(project, options));
+  }
   for (size_t i = 0; i < projects.size(); ++i) {
     for (size_t j = 0; j < projects.size(); ++j) {
       if (i < j) TRY(CheckApart(projects[i].paths.project, projects[j].paths.project));

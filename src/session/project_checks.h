@@ -9,6 +9,9 @@
 
 namespace sandglass::session {
 
+// Does the path, with all its symlinks followed as far as there is something, lie in the folder, which has none? What cannot be told
+// counts as a yes.
+bool LeadsInto(const std::string& path, const std::string& folder);
 // kInvalid: too few or too many, two of them overlap, or the store of one lies in another, where commands could reach it.
 // kDenied: one is too broad. kUnsupported: one is to be changed, and its file system is read-only or another machine's.
 Status CheckProjects(const SessionOptions& options);

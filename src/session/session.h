@@ -47,7 +47,9 @@ struct SessionOptions {
   std::vector<std::string> hidden_paths;
   std::vector<std::string> extra_read_only, extra_read_write;
   world::Limits limits;
-  // None: a project that is a whole home folder, or a folder of the system, is refused.
+  // What we obey or keep our state in; commands must not be able to change it.
+  std::vector<std::string> own_paths;
+  // None: a project that is a whole home folder or a folder of the system, or holds one of our own paths, is refused.
   std::optional<AllowBroadProject> allow_broad = {};
   // None: a kernel without Landlock is refused. Else each report warns of what that leaves open.
   std::optional<world::WithoutLandlock> without_landlock = {};

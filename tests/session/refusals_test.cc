@@ -156,6 +156,23 @@ TEST_F(SandglassRefuses, AnUndoStoreThatCannotBeReached) {
   EXPECT_FALSE(workspace_.Exists("made"));
 }
 
+// Whatever a command could write there, the next one would be run by.
+TEST_F(SandglassRefuses, AProjectThatHoldsWhatSandglassObeys) {
+  state_ = workspace_.Path("state");
+  const std::string outside = home_ + "/read-me";
+  MustCall(::mkdir(state_.c_str(), 0700), state_);
+  workspace_.WriteFile("state/sandglass.toml", "[sandbox]\nread_write = [\"" + home_ + "\"]\n");
+  const Ended ended = Run({"touch", "made"});
+  EXPECT_EQ(ended.exit_code, kRefused);
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("what sandglass itself obeys"), HasSubstr("--allow-broad")));
+  EXPECT_FALSE(workspace_.Exists("made"));
+  const Ended allowed = RunWhere([] {}, {"--allow-broad"});
+  EXPECT_EQ(allowed.exit_code, 0) << allowed.err;
+  EXPECT_NE(Sandglass({"run", "--allow-broad", "--", "touch", outside}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(outside)) << "the file in the project was obeyed";
+}
+
 TEST_F(SandglassRefuses, AKernelThatIsTooOld) {
   const Ended ended = RunWhere([] { MustCall(::personality(UNAME26), "personality"); });
   EXPECT_EQ(ended.exit_code, kRefused);
