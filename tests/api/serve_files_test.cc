@@ -84,6 +84,19 @@ TEST_F(ServeFiles, AWriteIsAStepThatUndoTakesBack) {
   EXPECT_EQ(Diff(before, workspace_.Snapshot()), std::vector<std::string>());
 }
 
+TEST_F(ServeFiles, AWriteKeepsHardLinksTogetherAndFollowsNoSymlink) {
+  MustCall(::link(workspace_.Path("keep.txt").c_str(), workspace_.Path("other").c_str()), "link");
+  MustCall(::symlink("keep.txt", workspace_.Path("pointer").c_str()), "link");
+  const TreeSnapshot before = workspace_.Snapshot();
+  client_->Result("fs.write", R"({"path":"keep.txt","content":"new\n"})");
+  EXPECT_EQ(workspace_.ReadFile("other"), "new\n");
+  EXPECT_EQ(client_->Code("fs.write", R"({"path":"pointer","content":""})"), "invalid_argument");
+  client_->Result("fs.write", R"({"path":"empty","content":""})");
+  EXPECT_EQ(workspace_.ReadFile("empty"), "");
+  client_->Result("undo.rollback", R"({"count":2})");
+  EXPECT_EQ(Diff(before, workspace_.Snapshot()), std::vector<std::string>());
+}
+
 TEST_F(ServeFiles, AWriteThatFailsLeavesNothing) {
   const TreeSnapshot before = workspace_.Snapshot();
   MustCall(::symlink("/etc", workspace_.Path("../out").c_str()), "link");

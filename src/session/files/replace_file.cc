@@ -24,6 +24,7 @@ using undo::Outcome;
 using undo::Ticket;
 
 constexpr mode_t kWhileItIsMade = 0600;
+constexpr mode_t kNewFolder = 0755;
 
 // The second half of every operation: do it unless the interceptor has, and record how it went.
 template <class Call>
@@ -40,6 +41,22 @@ int AsCall(const Status& status) {
   if (status.ok()) return 0;
   errno = status.error().sys_errno() != 0 ? status.error().sys_errno() : EIO;
   return -1;
+}
+
+// Whose what is made in a folder shall be: root works for others, so it leaves them what is new. Anybody else can only own it.
+int GiveToOwnerOf(int folder, int made) {
+  struct stat around{};
+  if (::geteuid() != 0) return 0;
+  if (::fstat(folder, &around) != 0) return -1;
+  return ::fchown(made, around.st_uid, around.st_gid);
+}
+
+// Its mode is set and not asked for, because our umask is made for our own files.
+int MakeOwnedFolder(int around, const char* name) {
+  if (::mkdirat(around, name, kWhileItIsMade | S_IXUSR) != 0) return -1;
+  const Fd made(::openat(around, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!made || GiveToOwnerOf(around, made.get()) != 0) return -1;
+  return ::fchmod(made.get(), kNewFolder);
 }
 
 // Beside the file and hidden. It keeps the end of the name, by which most rules tell files apart.
@@ -86,7 +103,7 @@ class FileWriter {
     TRY_ASSIGN(Ticket ticket,
                interceptor_.BeginCreate({{dir.get(), above}, name}, undo::NodeType::kDirectory));
     return Complete(ticket, "make folder", path,
-                    [&] { return ::mkdirat(dir.get(), name.c_str(), 0777); });
+                    [&] { return MakeOwnedFolder(dir.get(), name.c_str()); });
   }
 
   Status CheckOld(const undo::OpenObject& old) const {
@@ -131,8 +148,7 @@ class FileWriter {
     TRY_ASSIGN(Ticket ticket, interceptor_.BeginCreate(At(name), undo::NodeType::kFile));
     TRY(Complete(ticket, "create", name, [&] {
       file = Fd(::openat(folder_.get(), name.c_str(),
-                         O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                         old != nullptr ? kWhileItIsMade : request_.mode));
+                         O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kWhileItIsMade));
       return file.get();
     }));
     const Status done = FillTemporary(file.get(), name, old);
@@ -143,7 +159,11 @@ class FileWriter {
 
   Status FillTemporary(int file, const std::string& name, const undo::OpenObject* old) {
     TRY(WriteFully(file, AsBytes(request_.content)));
-    if (old != nullptr) TRY(TakeMetadata(file, name, *old));
+    const std::string path = JoinPath(folder_path_, name);
+    if (old != nullptr)
+      TRY(TakeMetadata(file, path, *old));
+    else
+      TRY(SetOwnerAndMode(file, path));
     return Sync(file);
   }
 
@@ -153,13 +173,19 @@ class FileWriter {
     return Ok();
   }
 
+  Status SetOwnerAndMode(int file, const std::string& path) {
+    TRY_ASSIGN(Ticket ticket, interceptor_.BeginMetadata({file, path}));
+    return Complete(ticket, "set mode and owner of", path_, [&] {
+      return GiveToOwnerOf(folder_.get(), file) != 0 ? -1 : ::fchmod(file, request_.mode);
+    });
+  }
+
   // All of the old one's but its time.
-  Status TakeMetadata(int file, const std::string& name, const undo::OpenObject& old) {
+  Status TakeMetadata(int file, const std::string& path, const undo::OpenObject& old) {
     TRY_ASSIGN(const undo::OpenObject made, undo::OpenObjectFd({}, file));
     TRY_ASSIGN(undo::Metadata wanted, undo::CaptureMetadata(old));
     TRY_ASSIGN(const undo::Metadata now, undo::CaptureMetadata(made));
     wanted.mtime_ns = now.mtime_ns;
-    const std::string path = JoinPath(folder_path_, name);
     if (now.xattrs != wanted.xattrs) {
       undo::Metadata with_xattrs = now;
       with_xattrs.xattrs = wanted.xattrs;

@@ -3,7 +3,7 @@
 // The content goes to a new file beside the old one, which gets the old one's owner, mode, xattrs and flags and then takes its name
 // by rename: whoever reads sees the old file or the new one, never a part, and the old one is kept for undo without a copy. A file
 // that has other names is written in place instead, because a rename would part them; that is not atomic. Nothing is ever written
-// through a symbolic link.
+// through a symbolic link. What is new belongs to whom its folder belongs to, as far as we may give it away.
 //
 // Whoever calls has a step open, or the change is an ambient one. Free function; any thread; blocks on disk and on safeguards.
 #pragma once

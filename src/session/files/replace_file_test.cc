@@ -97,6 +97,28 @@ TEST_F(WriteWholeFileTest, AFileWithOtherNamesStaysOneFile) {
   EXPECT_TREE_EQ(before, workspace_.Snapshot());
 }
 
+// Whoever calls may have a umask that is made for its own files, as the bridge has.
+TEST_F(WriteWholeFileTest, WhatIsNewBelongsToTheFoldersOwnerAndCanBeRead) {
+  workspace_.MakeDir("theirs");
+  if (::geteuid() == 0)
+    test::MustCall(::chown(workspace_.Path("theirs").c_str(), 1234, 4321), "chown");
+  const struct stat owner = workspace_.Stat("theirs");
+  Open();
+  const auto before = workspace_.Snapshot();
+  const mode_t umask_before = ::umask(077);
+  const auto written = Write({.path = "theirs/sub/new", .content = "x", .parents = Parents::kMade});
+  ::umask(umask_before);
+  ASSERT_TRUE(written.ok()) << written.error().ToString();
+  for (const char* made : {"theirs/sub", "theirs/sub/new"}) {
+    EXPECT_EQ(workspace_.Stat(made).st_uid, owner.st_uid) << made;
+    EXPECT_EQ(workspace_.Stat(made).st_gid, owner.st_gid) << made;
+  }
+  EXPECT_EQ(workspace_.Stat("theirs/sub").st_mode & 07777, 0755u);
+  EXPECT_EQ(workspace_.Stat("theirs/sub/new").st_mode & 07777, 0644u);
+  Undo();
+  EXPECT_TREE_EQ(before, workspace_.Snapshot());
+}
+
 TEST_F(WriteWholeFileTest, ReplacesOnlyWhatWasRead) {
   workspace_.WriteFile("a", "old");
   Open();
