@@ -97,6 +97,9 @@ class Host {
   void ListFolder(Call call);
   void ReadFile(Call call);
   void WriteFile(Call call);
+  void EditFile(Call call);
+  void FindFiles(Call call);
+  void SearchFiles(Call call);
   void ShowFileSystems(Call call);
   void ConfigureSafeguards(Call call);
   void ConfirmSafeguard(Call call);
@@ -143,6 +146,13 @@ class Host {
   // kInvalid: that one is read-only.
   Result<undo::UndoPaths> WritableOf(const Json& payload) const;
   void Rewind(session::RewindRequest request, const Call& call);
+  struct Target {
+    std::string directory, path;  // the working directory, and from there
+  };
+  Result<Target> TargetOf(const Json& payload) const;
+  // Tells of the step, and returns {"step_id", "path", "size"}.
+  Result<Json> WriteAsStep(const session::FileToWrite& file, const Call& call);
+  Result<Json> Edit(const Call& call);
 
   const HostOptions options_;
   Outlet& outlet_;

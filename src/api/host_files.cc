@@ -8,21 +8,13 @@
 #include "api/host.h"
 #include "api/limits.h"
 #include "api/project_files.h"
+#include "session/files/edit_text.h"
+#include "session/files/read_file.h"
 
 namespace sandglass::api {
 namespace {
 
-struct Target {
-  std::string directory, path;
-};
-
-Result<Target> TargetOf(const std::vector<WorkingDirectory>& directories, size_t index,
-                        const Json& payload) {
-  const Json* given = payload.Find("path");
-  const std::string raw = given != nullptr ? BytesFromJson(*given).value() : std::string();
-  TRY_ASSIGN(std::string path, PathWithin(directories[index].path, raw));
-  return Target{directories[index].path, std::move(path)};
-}
+namespace files = session::files;
 
 size_t SizeOr(const Json& payload, std::string_view key, size_t otherwise) {
   const Json* given = payload.Find(key);
@@ -44,38 +36,61 @@ Json ToJson(const FolderEntry& entry) {
   return json;
 }
 
-Result<Json> Listing(const Target& target, const Json& payload) {
-  TRY_ASSIGN(const auto entries, ListFolderIn(target.directory, target.path, kMaxFolderEntries));
+Result<Json> Listing(const std::string& directory, const std::string& path, const Json& payload) {
+  TRY_ASSIGN(const auto entries, ListFolderIn(directory, path, kMaxFolderEntries));
   const size_t offset = SizeOr(payload, "offset", 0);
   const size_t limit = SizeOr(payload, "limit", kMaxListed);
   Json list = Json::Array();
   for (size_t i = offset; i < entries.size() && i - offset < limit; ++i)
     list.Append(ToJson(entries[i]));
-  return Json::Object({{"path", BytesToJson(target.path)},
-                       {"entries", std::move(list)},
-                       {"total", entries.size()}});
+  return Json::Object(
+      {{"path", BytesToJson(path)}, {"entries", std::move(list)}, {"total", entries.size()}});
+}
+
+// A part that ends within a character ends before it instead, so that text stays text.
+void EndAtCharacter(files::FileContent& content) {
+  constexpr size_t kLongestBeginning = 3;
+  if (content.at_end || IsValidUtf8(content.bytes)) return;
+  for (size_t cut = 1; cut <= std::min(kLongestBeginning, content.bytes.size()); ++cut) {
+    const size_t left = content.bytes.size() - cut;
+    if (left == 0 || !IsValidUtf8(std::string_view(content.bytes).substr(0, left))) continue;
+    content.bytes.resize(left);
+    content.next_offset -= cut;
+    return;
+  }
+}
+
+files::ReadRequest ReadRequestOf(const std::string& path, const Json& payload) {
+  const size_t limit = SizeOr(payload, "limit", kMaxReadBytes);
+  files::ReadRequest request{.path = path, .max_bytes = limit};
+  request.range = files::ByteRange{.offset = SizeOr(payload, "offset", 0), .count = {}};
+  if (payload.Find("first_line") == nullptr) return request;
+  files::LineRange lines{.first = SizeOr(payload, "first_line", 1), .count = {}};
+  if (payload.Find("line_count") != nullptr) lines.count = SizeOr(payload, "line_count", 1);
+  request.range = lines;
+  return request;
 }
 
 // Text where it is whole text, unless it must be one or the other.
-Result<Json> Content(const Target& target, const Json& payload) {
-  const size_t offset = SizeOr(payload, "offset", 0);
-  TRY_ASSIGN(const FilePart part, ReadFileIn(target.directory, target.path, offset,
-                                             SizeOr(payload, "limit", kMaxReadBytes)));
+Result<Json> Content(const std::string& directory, const std::string& path, const Json& payload) {
+  TRY_ASSIGN(const Fd root, OpenDirectory(directory));
+  TRY_ASSIGN(files::FileContent content, files::ReadFile(root.get(), ReadRequestOf(path, payload)));
+  EndAtCharacter(content);
   const std::string encoding = TextOr(payload, "encoding", "auto");
-  const bool is_text = IsValidUtf8(part.bytes);
+  const bool is_text = IsValidUtf8(content.bytes);
   if (encoding == "utf8" && !is_text)
-    return Error(
-        Code::kInvalid,
-        fmt::format("{} is no UTF-8 there; ask for \"encoding\": \"base64\"", target.path));
+    return Error(Code::kInvalid,
+                 fmt::format("{} is no UTF-8 there; ask for \"encoding\": \"base64\"", path));
   const bool as_text = encoding == "utf8" || (encoding == "auto" && is_text);
-  const size_t next = offset + part.bytes.size();
-  return Json::Object(
-      {{"path", BytesToJson(target.path)},
-       {"content", as_text ? part.bytes : Base64Encode(part.bytes)},
-       {"encoding", as_text ? "utf8" : "base64"},
-       {"size", part.size},
-       {"offset", offset},
-       {"next_offset", next < part.size && !part.bytes.empty() ? Json(next) : Json()}});
+  Json json = Json::Object({{"path", BytesToJson(path)},
+                            {"content", as_text ? content.bytes : Base64Encode(content.bytes)},
+                            {"encoding", as_text ? "utf8" : "base64"},
+                            {"size", content.version.size},
+                            {"offset", content.offset},
+                            {"next_offset", content.at_end ? Json() : Json(content.next_offset)}});
+  if (content.first_line > 0)
+    json.Set("next_line", content.at_end ? Json() : Json(content.next_line));
+  return json;
 }
 
 Answer AnswerFor(Result<Json> result) {
@@ -98,27 +113,31 @@ Result<std::string> ContentToWrite(const Json& payload) {
 
 }  // namespace
 
+Result<Host::Target> Host::TargetOf(const Json& payload) const {
+  TRY_ASSIGN(const size_t index, DirectoryOf(payload));
+  const std::string& directory = request_->directories[index].path;
+  const Json* given = payload.Find("path");
+  const std::string raw = given != nullptr ? BytesFromJson(*given).value() : std::string();
+  TRY_ASSIGN(std::string path, PathWithin(directory, raw));
+  return Target{directory, std::move(path)};
+}
+
 void Host::ListFolder(Call call) {
-  const auto index = DirectoryOf(call.payload);
-  if (!index.ok()) return call.reply(FromError(index.error()));
-  const auto target = TargetOf(request_->directories, *index, call.payload);
+  const auto target = TargetOf(call.payload);
   if (!target.ok()) return call.reply(FromError(target.error()));
-  call.reply(AnswerFor(Listing(*target, call.payload)));
+  call.reply(AnswerFor(Listing(target->directory, target->path, call.payload)));
 }
 
 void Host::ReadFile(Call call) {
-  const auto index = DirectoryOf(call.payload);
-  if (!index.ok()) return call.reply(FromError(index.error()));
-  const auto target = TargetOf(request_->directories, *index, call.payload);
+  const auto target = TargetOf(call.payload);
   if (!target.ok()) return call.reply(FromError(target.error()));
-  call.reply(AnswerFor(Content(*target, call.payload)));
+  call.reply(AnswerFor(Content(target->directory, target->path, call.payload)));
 }
 
 void Host::WriteFile(Call call) {
   const auto paths = WritableOf(call.payload);
   if (!paths.ok()) return call.reply(FromError(paths.error()));
-  const auto target =
-      TargetOf(request_->directories, DirectoryOf(call.payload).value(), call.payload);
+  const auto target = TargetOf(call.payload);
   if (!target.ok()) return call.reply(FromError(target.error()));
   const auto content = ContentToWrite(call.payload);
   if (!content.ok()) return call.reply(FromError(content.error()));
@@ -130,22 +149,49 @@ void Host::WriteFile(Call call) {
                                   .folders = parents != nullptr && *parents->AsBool()
                                                  ? session::FoldersAround::kMade
                                                  : session::FoldersAround::kMustExist};
-  const auto written = session_->WriteFile(file);
-  if (!written.ok()) return call.reply(FromError(written.error()));
+  call.reply(AnswerFor(WriteAsStep(file, call)));
+}
+
+Result<Json> Host::WriteAsStep(const session::FileToWrite& file, const Call& call) {
+  TRY_ASSIGN(const session::WrittenFile written, session_->WriteFile(file));
   const session::CommandReport report{
-      .step = written->step,
-      .outcome = {.id = written->step, .ending = control::Ending::kExited},
-      .projects = {{paths->project, written->changes}},
-      .warnings = written->warnings};
-  Json step = StepToJson(report);
-  Json told = step;
+      .step = written.step,
+      .outcome = {.id = written.step, .ending = control::Ending::kExited},
+      .projects = {{file.project, written.changes}},
+      .warnings = written.warnings};
+  Json told = StepToJson(report);
   outlet_.Tell("event.step_completed",
                told.Set("request_id", call.request_id).Set("command", BytesToJson(file.label)));
-  TellWarnings(written->warnings, written->step, call.request_id);
-  call.reply(Json::Object({{"step_id", written->step.value},
-                           {"path", BytesToJson(target->path)},
-                           {"size", content->size()}}));
+  TellWarnings(written.warnings, written.step, call.request_id);
+  return Json::Object({{"step_id", written.step.value},
+                       {"path", BytesToJson(file.path)},
+                       {"size", file.content.size()}});
 }
+
+// What was read must still be there when it is replaced: a person may edit the file too.
+Result<Json> Host::Edit(const Call& call) {
+  TRY_ASSIGN(const undo::UndoPaths paths, WritableOf(call.payload));
+  TRY_ASSIGN(const Target target, TargetOf(call.payload));
+  TRY_ASSIGN(const Fd root, OpenDirectory(target.directory));
+  TRY_ASSIGN(const files::FileContent now,
+             files::ReadWholeFile(root.get(), target.path, kMaxEditedBytes));
+  const Json* all = call.payload.Find("replace_all");
+  TRY_ASSIGN(files::EditedText edited,
+             files::EditText(now.bytes, {.old_text = *call.payload.Find("old_text")->AsString(),
+                                         .new_text = *call.payload.Find("new_text")->AsString(),
+                                         .occurrences = all != nullptr && *all->AsBool()
+                                                            ? files::Occurrences::kAll
+                                                            : files::Occurrences::kExactlyOne}));
+  const session::FileToWrite file{.project = paths.project,
+                                  .path = target.path,
+                                  .content = std::move(edited.content),
+                                  .label = fmt::format("edit {}", target.path),
+                                  .expected = now.version};
+  TRY_ASSIGN(Json json, WriteAsStep(file, call));
+  return json.Set("replaced", edited.replaced).Set("first_line", edited.first_line);
+}
+
+void Host::EditFile(Call call) { call.reply(AnswerFor(Edit(call))); }
 
 // A local world has the very files of the host: nothing is translated that could be lost.
 void Host::ShowFileSystems(Call call) {

@@ -141,8 +141,8 @@ Result<Json> DiffOf(const undo::UndoPaths& paths, const Json& payload) {
   TRY_ASSIGN(const undo::StoreReader reader, undo::StoreReader::Open(paths));
   TRY_ASSIGN(const undo::StepDiff diff, reader.Diff(StepId{*payload.Find("step_id")->AsInt()}));
   const auto offset = std::min<size_t>(NumberOr(payload, "offset", 0), diff.text.size());
-  const std::string_view part =
-      CutToLines(std::string_view(diff.text).substr(offset), kMaxDiffBytes);
+  const auto limit = static_cast<size_t>(NumberOr(payload, "limit", kMaxDiffBytes));
+  const std::string_view part = CutToLines(std::string_view(diff.text).substr(offset), limit);
   return Json::Object(
       {{"diff", BytesToJson(part)},
        {"total_bytes", diff.text.size()},

@@ -245,9 +245,11 @@ constexpr Field kChangesResultFields[] = {
 };
 constexpr Schema kChangesResult = Result(kChangesResultFields);
 
+constexpr Schema kDiffLimit = Bounded(1, 524'288);
 constexpr Field kDiffFields[] = {
     {"step_id", &kStepNumber, Need::kRequired, ""},
     {"offset", &kOffset, Need::kOptional, "of its bytes: `next_offset` of the answer before"},
+    {"limit", &kDiffLimit, Need::kOptional, "at most so many bytes; default: 512 KiB"},
     kDirectoryField,
 };
 constexpr Schema kDiffRequest = Request(kDiffFields);
@@ -299,6 +301,7 @@ constexpr Field kListResultFields[] = {
 constexpr Schema kListResult = Result(kListResultFields);
 
 constexpr Schema kReadLimit = Bounded(1, kMaxReadBytes);
+constexpr Schema kLineNumber = Bounded(1, int64_t{1} << 50);
 constexpr std::string_view kReadEncodingNames[] = {"auto", "utf8", "base64"};
 constexpr Schema kReadEncoding = OneOf(kReadEncodingNames);
 constexpr Field kReadFields[] = {
@@ -306,6 +309,9 @@ constexpr Field kReadFields[] = {
     {"offset", &kOffset, Need::kOptional, "of its bytes; default: 0"},
     {"limit", &kReadLimit, Need::kOptional,
      "at most so many bytes; default: 512 KiB, which is the most"},
+    {"first_line", &kLineNumber, Need::kOptional,
+     "read whole lines from this one on, counted from 1; `offset` does not count then"},
+    {"line_count", &kLineNumber, Need::kOptional, "at most so many lines; with first_line"},
     {"encoding", &kReadEncoding, Need::kOptional, "default: auto, which is utf8 where it is that"},
     kDirectoryField,
 };
@@ -319,6 +325,8 @@ constexpr Field kReadResultFields[] = {
     {"size", &kCounter, Need::kRequired, "of the whole file"},
     {"offset", &kCounter, Need::kRequired, ""},
     {"next_offset", &kNumberOrNull, Need::kRequired, "null: that was all"},
+    {"next_line", &kNumberOrNull, Need::kOptional,
+     "of a request for lines: where to go on; null: that was all"},
 };
 constexpr Schema kReadResult = Result(kReadResultFields);
 constexpr Field kWriteFields[] = {
@@ -335,6 +343,111 @@ constexpr Field kWrittenFields[] = {
     {"size", &kCounter, Need::kRequired, ""},
 };
 constexpr Schema kWritten = Result(kWrittenFields);
+constexpr Schema kOldText{.kind = SchemaKind::kText, .min = 1, .max = 524'288};
+constexpr Schema kNewText{.kind = SchemaKind::kText, .min = 0, .max = 524'288};
+constexpr Field kEditFields[] = {
+    {"path", &kNamedPath, Need::kRequired, "a text file, from the working directory"},
+    {"old_text", &kOldText, Need::kRequired,
+     "what to replace, with enough around it to occur once; a line break matches either kind"},
+    {"new_text", &kNewText, Need::kRequired, "what to put there"},
+    {"replace_all", &kFlag, Need::kOptional,
+     "replace each occurrence; default: it must occur exactly once"},
+    kDirectoryField,
+};
+constexpr Schema kEdit = Request(kEditFields);
+constexpr Field kEditedFields[] = {
+    {"step_id", &kStepNumber, Need::kRequired, "undo takes it back"},
+    {"path", &kPath, Need::kRequired, ""},
+    {"size", &kCounter, Need::kRequired, "of the file now"},
+    {"replaced", &kCounter, Need::kRequired, "how many places"},
+    {"first_line", &kCounter, Need::kRequired, "the line of the first one"},
+};
+constexpr Schema kEdited = Result(kEditedFields);
+
+constexpr Schema kPattern{.kind = SchemaKind::kString, .min = 1, .max = 4'096};
+constexpr Field kHiddenField{"include_hidden", &kFlag, Need::kOptional,
+                             "also names that begin with a dot; default: false"};
+constexpr Field kIgnoredField{"include_ignored", &kFlag, Need::kOptional,
+                              "also what .gitignore leaves out; default: false"};
+constexpr std::string_view kGlobOrderNames[] = {"newest", "name"};
+constexpr Schema kGlobOrder = OneOf(kGlobOrderNames);
+constexpr Field kGlobFields[] = {
+    {"pattern", &kPattern, Need::kRequired, "such as `**/*.cc` or `src/{a,b}/*.h`"},
+    {"path", &kPath, Need::kOptional,
+     "the folder that the pattern starts from; default: the working directory"},
+    kHiddenField,
+    kIgnoredField,
+    {"order", &kGlobOrder, Need::kOptional, "default: newest first"},
+    {"limit", &kPageSize, Need::kOptional, "default: 250"},
+    kOffsetField,
+    kDirectoryField,
+};
+constexpr Schema kGlobRequest = Request(kGlobFields);
+constexpr Field kGlobMatchFields[] = {
+    {"path", &kPath, Need::kRequired, "from the working directory"},
+    {"type", &kType, Need::kRequired, ""},
+    {"size", &kCounter, Need::kRequired, "bytes"},
+    {"modified", &kWords, Need::kRequired, ""},
+};
+constexpr Schema kGlobMatch = Result(kGlobMatchFields);
+constexpr Schema kGlobMatches{.kind = SchemaKind::kArray, .items = &kGlobMatch};
+constexpr Field kGlobResultFields[] = {
+    {"matches", &kGlobMatches, Need::kRequired, ""},
+    {"total", &kCounter, Need::kRequired, "of all pages"},
+};
+constexpr Schema kGlobResult = Result(kGlobResultFields);
+
+constexpr std::string_view kGrepModeNames[] = {"content", "files", "count"};
+constexpr Schema kGrepMode = OneOf(kGrepModeNames);
+constexpr Schema kGlobList{.kind = SchemaKind::kArray, .min = 0, .max = 64, .items = &kPattern};
+constexpr Schema kContextLines = Bounded(0, 20);
+constexpr Field kGrepCursorFields[] = {
+    {"path", &kPath, Need::kRequired, ""},
+    {"line", &kCounter, Need::kRequired, ""},
+};
+constexpr Schema kGrepCursor = Request(kGrepCursorFields);
+constexpr const Schema* kGrepCursorForms[] = {&kNull, &kGrepCursor};
+constexpr Schema kGrepCursorOrNull{.kind = SchemaKind::kAnyOf, .any_of = kGrepCursorForms};
+constexpr Field kGrepFields[] = {
+    {"pattern", &kPattern, Need::kRequired, "a regular expression (RE2), matched line by line"},
+    {"path", &kPath, Need::kOptional, "a folder or a file; default: the working directory"},
+    {"globs", &kGlobList, Need::kOptional,
+     "only files that match one of these, and none that begins with `!`"},
+    {"mode", &kGrepMode, Need::kOptional,
+     "content: the lines; files: only their paths; count: lines per file. Default: content"},
+    {"literal", &kFlag, Need::kOptional, "the pattern is plain text; default: false"},
+    {"ignore_case", &kFlag, Need::kOptional, "default: false"},
+    {"before", &kContextLines, Need::kOptional, "lines of context; default: 0"},
+    {"after", &kContextLines, Need::kOptional, "lines of context; default: 0"},
+    kHiddenField,
+    kIgnoredField,
+    {"limit", &kPageSize, Need::kOptional, "matches, or files; default: 250"},
+    {"cursor", &kGrepCursor, Need::kOptional, "`next` of the page before"},
+    kDirectoryField,
+};
+constexpr Schema kGrepRequest = Request(kGrepFields);
+constexpr Schema kLineText{.kind = SchemaKind::kBlob};
+constexpr Field kGrepLineFields[] = {
+    {"line", &kCounter, Need::kRequired, "its number, from 1"},
+    {"text", &kLineText, Need::kRequired, "at most 500 bytes of it"},
+    {"match", &kFlag, Need::kRequired, "false: context"},
+};
+constexpr Schema kGrepLine = Result(kGrepLineFields);
+constexpr Schema kGrepLines{.kind = SchemaKind::kArray, .items = &kGrepLine};
+constexpr Field kGrepFileFields[] = {
+    {"path", &kPath, Need::kRequired, "from the working directory"},
+    {"matches", &kCounter, Need::kRequired, "matching lines, of this page for content"},
+    {"lines", &kGrepLines, Need::kOptional, "of mode content"},
+};
+constexpr Schema kGrepFile = Result(kGrepFileFields);
+constexpr Schema kGrepFiles{.kind = SchemaKind::kArray, .items = &kGrepFile};
+constexpr Field kGrepResultFields[] = {
+    {"files", &kGrepFiles, Need::kRequired, "by path"},
+    {"next", &kGrepCursorOrNull, Need::kRequired,
+     "give it as `cursor` for the next page; null: that was all"},
+};
+constexpr Schema kGrepResult = Result(kGrepResultFields);
+
 constexpr Field kFsStatusFields[] = {
     {"backend", &kWords, Need::kRequired, ""},
     {"warnings", &kWordsList, Need::kRequired, "what a file system could not keep as it was"},
@@ -390,6 +503,9 @@ constexpr ApiCode kFileErrors[] = {ApiCode::kNotFound, ApiCode::kOutsideRoot, Ap
 constexpr ApiCode kWriteErrors[] = {
     ApiCode::kCommandRunning, ApiCode::kNotFound, ApiCode::kOutsideRoot, ApiCode::kDenied,
     ApiCode::kUnsupported,    ApiCode::kLimit,    ApiCode::kNoSpace,     ApiCode::kNotRestorable};
+constexpr ApiCode kEditErrors[] = {
+    ApiCode::kCommandRunning, ApiCode::kNotFound, ApiCode::kConflict, ApiCode::kOutsideRoot,
+    ApiCode::kDenied,         ApiCode::kLimit,    ApiCode::kNoSpace,  ApiCode::kNotRestorable};
 constexpr ApiCode kConfirmErrors[] = {ApiCode::kNotFound};
 
 // What the table calls; a pointer to a member would not let it say which arguments it has.
@@ -463,6 +579,13 @@ constexpr Operation kOperations[] = {
     {"fs.write",
      "Write a file of a working directory, as one step; readers see the old or the new content.",
      &kWrite, &kWritten, kWriteErrors, When::kIdle, To<&Host::WriteFile>},
+    {"fs.edit",
+     "Replace a piece of a text file, as one step; encoding and line ends stay as they are.",
+     &kEdit, &kEdited, kEditErrors, When::kIdle, To<&Host::EditFile>},
+    {"fs.glob", "Find files by a pattern of their paths.", &kGlobRequest, &kGlobResult, kFileErrors,
+     When::kReady, To<&Host::FindFiles>},
+    {"fs.grep", "Find lines of files by a regular expression.", &kGrepRequest, &kGrepResult,
+     kFileErrors, When::kReady, To<&Host::SearchFiles>},
     {"fs.status",
      "Tell what the file systems of the working directories cannot represent.",
      &kOnlyDirectory,

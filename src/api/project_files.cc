@@ -14,7 +14,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/io.h"
 #include "base/rel_path.h"
 
 namespace sandglass::api {
@@ -24,8 +23,7 @@ std::string Shown(const std::string& path) { return path.empty() ? "the working 
 
 // Unlike base/beneath.h it follows symlinks that stay beneath: whoever reads a file means what is there.
 Result<Fd> OpenIn(const std::string& directory, const std::string& path, int flags) {
-  const Fd root(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return Error::FromErrno(errno, fmt::format("open {}", directory));
+  TRY_ASSIGN(const Fd root, OpenDirectory(directory));
   open_how how{};
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
@@ -37,7 +35,6 @@ Result<Fd> OpenIn(const std::string& directory, const std::string& path, int fla
   }
   if (errno == EXDEV || errno == ELOOP)
     return Error(Code::kOutsideRoot, fmt::format("{} leads out of the working directory", path));
-  if (errno == ENXIO) return Error(Code::kUnsupported, fmt::format("{} is no regular file", path));
   return Error::FromErrno(errno, fmt::format("open {}", Shown(path)));
 }
 
@@ -77,6 +74,12 @@ struct CloseDir {
 
 }  // namespace
 
+Result<Fd> OpenDirectory(const std::string& directory) {
+  Fd root(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return Error::FromErrno(errno, fmt::format("open {}", directory));
+  return root;
+}
+
 Result<std::string> PathWithin(const std::string& directory, std::string_view given) {
   if (given.starts_with('/')) {
     const auto below = PathBelow(given, directory);
@@ -107,27 +110,6 @@ Result<std::vector<FolderEntry>> ListFolderIn(const std::string& directory, cons
   }
   std::ranges::sort(entries, {}, &FolderEntry::name);
   return entries;
-}
-
-Result<FilePart> ReadFileIn(const std::string& directory, const std::string& path, uint64_t offset,
-                            size_t limit) {
-  // Without O_NONBLOCK, opening a FIFO would wait for a writer.
-  TRY_ASSIGN(const Fd file, OpenIn(directory, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
-  struct stat stat{};
-  if (::fstat(file.get(), &stat) != 0) return Error::FromErrno(errno, fmt::format("open {}", path));
-  if (S_ISDIR(stat.st_mode))
-    return Error(Code::kInvalid, fmt::format("{} is a folder; use fs.list", Shown(path)));
-  if (!S_ISREG(stat.st_mode))
-    return Error(Code::kUnsupported, fmt::format("{} is no regular file", path));
-  FilePart part{.size = static_cast<uint64_t>(stat.st_size)};
-  if (offset >= part.size) return part;
-  part.bytes.resize(std::min<uint64_t>(limit, part.size - offset));
-  TRY_ASSIGN(
-      const size_t got,
-      PReadFully(file.get(), {reinterpret_cast<uint8_t*>(part.bytes.data()), part.bytes.size()},
-                 static_cast<off_t>(offset)));
-  part.bytes.resize(got);
-  return part;
 }
 
 }  // namespace sandglass::api

@@ -1,5 +1,5 @@
 // Looking at the files of a working directory, and at nothing else: every path is resolved by the kernel beneath the directory, symlinks
-// as far as they stay there. Free functions; they block on the disk only: what could make a reader wait (a FIFO, a device) is refused.
+// as far as they stay there. Free functions; they block on the disk only.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,9 @@
 #include "base/result.h"
 
 namespace sandglass::api {
+
+// To look below it with session/files.
+Result<Fd> OpenDirectory(const std::string& directory);
 
 // The path from the directory: given so, or as an absolute one that begins with it. kOutsideRoot, kInvalid.
 Result<std::string> PathWithin(const std::string& directory, std::string_view given);
@@ -26,13 +29,5 @@ struct FolderEntry {
 // By name. kNotFound, kOutsideRoot, kInvalid: it is no folder. kLimit: it has more than `max_entries` entries.
 Result<std::vector<FolderEntry>> ListFolderIn(const std::string& directory, const std::string& path,
                                               size_t max_entries);
-
-struct FilePart {
-  std::string bytes;
-  uint64_t size = 0;  // of the whole file
-};
-// At most `limit` bytes from `offset`. kUnsupported: it is no regular file.
-Result<FilePart> ReadFileIn(const std::string& directory, const std::string& path, uint64_t offset,
-                            size_t limit);
 
 }  // namespace sandglass::api

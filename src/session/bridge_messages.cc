@@ -35,13 +35,22 @@ std::string Write(const CloseStep& ask) {
 }
 std::string Write(const AskPosition&) { return WriteJson(Json::Object({{"type", "position"}})); }
 std::string Write(const RewindRequest& ask) { return Encode(ask); }
+Json ToJson(const files::FileVersion& version) {
+  return Json::Object({{"device", version.device},
+                       {"inode", version.inode},
+                       {"size", version.size},
+                       {"mtime_ns", version.mtime_ns},
+                       {"ctime_ns", version.ctime_ns}});
+}
 std::string Write(const WriteRequest& ask) {
-  return WriteJson(Json::Object({{"type", "write"},
-                                 {"step_id", ask.step.value},
-                                 {"project", BytesToJson(ask.project)},
-                                 {"path", BytesToJson(ask.path)},
-                                 {"label", BytesToJson(ask.label)},
-                                 {"make_folders", ask.folders == FoldersAround::kMade}}));
+  Json json = Json::Object({{"type", "write"},
+                            {"step_id", ask.step.value},
+                            {"project", BytesToJson(ask.project)},
+                            {"path", BytesToJson(ask.path)},
+                            {"label", BytesToJson(ask.label)},
+                            {"make_folders", ask.folders == FoldersAround::kMade}});
+  if (ask.expected) json.Set("expected", ToJson(*ask.expected));
+  return WriteJson(json);
 }
 std::string Write(const End&) { return WriteJson(Json::Object({{"type", "end"}})); }
 
@@ -81,6 +90,16 @@ Result<BridgeRequest> CloseFrom(const Json& json) {
   return BridgeRequest(CloseStep{later ? EmptyEntry::kLater : EmptyEntry::kBeforeTheAnswer});
 }
 
+Result<files::FileVersion> VersionFrom(const Json& json) {
+  files::FileVersion version;
+  TRY_ASSIGN(version.device, json.GetUint("device"));
+  TRY_ASSIGN(version.inode, json.GetUint("inode"));
+  TRY_ASSIGN(version.size, json.GetUint("size"));
+  TRY_ASSIGN(version.mtime_ns, json.GetInt("mtime_ns"));
+  TRY_ASSIGN(version.ctime_ns, json.GetInt("ctime_ns"));
+  return version;
+}
+
 Result<BridgeRequest> WriteFrom(const Json& json) {
   WriteRequest ask;
   TRY_ASSIGN(ask.step.value, json.GetInt("step_id"));
@@ -89,6 +108,9 @@ Result<BridgeRequest> WriteFrom(const Json& json) {
   TRY_ASSIGN(ask.label, BytesOf(json, "label"));
   TRY_ASSIGN(const bool made, json.GetBool("make_folders"));
   ask.folders = made ? FoldersAround::kMade : FoldersAround::kMustExist;
+  if (const Json* expected = json.Find("expected")) {
+    TRY_ASSIGN(ask.expected, VersionFrom(*expected));
+  }
   return BridgeRequest(std::move(ask));
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "session/files/opening.h"
 #include "session/rewind_request.h"
 #include "undo/types.h"
 
@@ -59,6 +60,7 @@ struct WriteRequest {
   std::string path;     // from it
   std::string label;
   FoldersAround folders = FoldersAround::kMustExist;
+  std::optional<files::FileVersion> expected = {};  // of another version nothing is replaced
   friend bool operator==(const WriteRequest&, const WriteRequest&) = default;
 };
 // Nothing is left to be served. Answer: Ended, and the process ends.

@@ -51,7 +51,10 @@ Status Write(undo::Interceptor& interceptor, const WriteRequest& request,
   const files::Parents parents =
       request.folders == FoldersAround::kMade ? files::Parents::kMade : files::Parents::kMustExist;
   TRY(files::WriteWholeFile(root.get(), interceptor,
-                            {.path = request.path, .content = content, .parents = parents}));
+                            {.path = request.path,
+                             .content = content,
+                             .parents = parents,
+                             .expected = request.expected}));
   return Ok();
 }
 

@@ -101,6 +101,7 @@ struct FileToWrite {
   std::string content;
   std::string label;  // as history shows it
   FoldersAround folders = FoldersAround::kMustExist;
+  std::optional<files::FileVersion> expected = {};  // kConflict: it has another one
 };
 struct WrittenFile {
   StepId step;

@@ -59,7 +59,8 @@ Result<WrittenFile> Session::WriteFile(const FileToWrite& file) {
                                                         .project = file.project,
                                                         .path = file.path,
                                                         .label = file.label,
-                                                        .folders = file.folders},
+                                                        .folders = file.folders,
+                                                        .expected = file.expected},
                                                        content));
   written.warnings = std::move(answer.notices);
   for (const undo::UndoPaths& paths : parts_->writable) {

@@ -84,6 +84,64 @@ TEST_F(ServeFiles, AWriteIsAStepThatUndoTakesBack) {
   EXPECT_EQ(Diff(before, workspace_.Snapshot()), std::vector<std::string>());
 }
 
+TEST_F(ServeFiles, ReadsLinesAndNeverHalfACharacter) {
+  workspace_.WriteFile("lines", "one\ntwo\nthree\n");
+  const Json lines =
+      client_->Result("fs.read", R"({"path":"lines","first_line":2,"line_count":1})");
+  EXPECT_EQ(lines.GetString("content").value(), "two\n");
+  EXPECT_EQ(lines.GetInt("next_line").value(), 3);
+  workspace_.WriteFile("umlauts", "aäö");
+  const Json part = client_->Result("fs.read", R"({"path":"umlauts","limit":4})");
+  EXPECT_EQ(part.GetString("content").value(), "aä");
+  EXPECT_EQ(part.GetInt("next_offset").value(), 3);
+}
+
+TEST_F(ServeFiles, AnEditIsAStepAndKeepsLineEnds) {
+  workspace_.WriteFile("dos.txt", "one\r\ntwo\r\none\r\n");
+  const TreeSnapshot before = workspace_.Snapshot();
+  const Json edited =
+      client_->Result("fs.edit", R"({"path":"dos.txt","old_text":"two\n","new_text":"2\n3\n"})");
+  EXPECT_EQ(edited.GetInt("replaced").value(), 1);
+  EXPECT_EQ(edited.GetInt("first_line").value(), 2);
+  EXPECT_EQ(workspace_.ReadFile("dos.txt"), "one\r\n2\r\n3\r\none\r\n");
+  EXPECT_EQ(client_->Code("fs.edit", R"({"path":"dos.txt","old_text":"one","new_text":"1"})"),
+            "conflict");
+  EXPECT_EQ(client_->Code("fs.edit", R"({"path":"dos.txt","old_text":"four","new_text":"1"})"),
+            "not_found");
+  EXPECT_EQ(client_
+                ->Result("fs.edit",
+                         R"({"path":"dos.txt","old_text":"one","new_text":"1","replace_all":true})")
+                .GetInt("replaced")
+                .value(),
+            2);
+  client_->Result("undo.rollback", R"({"count":2})");
+  EXPECT_EQ(Diff(before, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeFiles, FindsFilesAndLinesInPages) {
+  workspace_.WriteFile(".gitignore", "*.o\n");
+  workspace_.WriteFile("src/main.o", "int object;\n");
+  workspace_.WriteFile("src/more.c", "// int\nint more;\nlong rest;\n");
+  const Json found = client_->Result("fs.glob", R"({"pattern":"**/*.[co]","order":"name"})");
+  EXPECT_EQ(found.GetInt("total").value(), 2);
+  EXPECT_EQ((*found.Find("matches")->AsArray())[0].GetString("path").value(), "src/main.c");
+  const Json first = client_->Result("fs.grep", R"({"pattern":"^int","limit":1})");
+  const Json& file = (*first.Find("files")->AsArray())[0];
+  EXPECT_EQ(file.GetString("path").value(), "src/main.c");
+  const Json& line = (*file.Find("lines")->AsArray())[0];
+  EXPECT_EQ(line.GetString("text").value(), "int main;");
+  const Json second = client_->Result(
+      "fs.grep", fmt::format(R"({{"pattern":"^int","after":1,"limit":5,"cursor":{}}})",
+                             WriteJson(*first.Find("next"))));
+  const Json& more = (*second.Find("files")->AsArray())[0];
+  EXPECT_EQ(more.GetString("path").value(), "src/more.c");
+  EXPECT_EQ(more.GetInt("matches").value(), 1);
+  EXPECT_EQ(more.Find("lines")->AsArray()->size(), 2u);
+  EXPECT_TRUE(second.Find("next")->is_null());
+  EXPECT_EQ(client_->Code("fs.grep", R"({"pattern":"("})"), "invalid_argument");
+  EXPECT_EQ(client_->Code("fs.glob", R"({"pattern":"*","path":"../"})"), "outside_root");
+}
+
 TEST_F(ServeFiles, AWriteKeepsHardLinksTogetherAndFollowsNoSymlink) {
   MustCall(::link(workspace_.Path("keep.txt").c_str(), workspace_.Path("other").c_str()), "link");
   MustCall(::symlink("keep.txt", workspace_.Path("pointer").c_str()), "link");

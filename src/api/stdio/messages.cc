@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "api/limits.h"
+#include "api/json_line.h"
 #include "api/schema.h"
 #include "api/shapes.h"
 
@@ -21,44 +21,10 @@ constexpr Field kRequestFields[] = {
 };
 constexpr Schema kRequest{.kind = SchemaKind::kObject, .fields = kRequestFields};
 
-// Of JSON that is known to be valid: how many members its objects are given. The parser keeps one of each name.
-size_t GivenMembers(std::string_view text) {
-  size_t colons = 0;
-  bool inside = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (inside && text[i] == '\\')
-      ++i;
-    else if (text[i] == '"')
-      inside = !inside;
-    else if (!inside && text[i] == ':')
-      ++colons;
-  }
-  return colons;
-}
-
-// Recursive, but never deeper than the parser allowed.
-size_t KeptMembers(const Json& value) {
-  size_t count = 0;
-  if (const auto* items = value.AsArray()) {
-    for (const Json& item : *items) count += KeptMembers(item);
-  } else if (const auto* members = value.AsObject()) {
-    for (const JsonMember& member : *members) count += 1 + KeptMembers(member.value);
-  }
-  return count;
-}
-
 std::optional<std::string> IdOf(const Json& message) {
   const Json* id = message.Find("request_id");
   if (id == nullptr || FindMismatch(kRequestId, *id)) return std::nullopt;
   return *id->AsString();
-}
-
-ApiError ParseError(const Error& error) {
-  if (error.code() == Code::kLimit)
-    return {ApiCode::kTooLong, fmt::format("a line has at most {} bytes", kMaxLineBytes),
-            Json::Object({{"max_bytes", kMaxLineBytes}})};
-  return {ApiCode::kParseError,
-          fmt::format("each line is one JSON object in UTF-8: {}", error.message())};
 }
 
 ApiError UnknownOperation(const std::string& name) {
@@ -77,21 +43,20 @@ std::string Line(const Json& json) { return WriteJson(json) + '\n'; }
 }  // namespace
 
 std::variant<Request, Refused> ParseRequest(std::string_view line) {
-  auto message = ParseJson(line, kMaxLineBytes);
-  if (!message.ok()) return Refused{std::nullopt, ParseError(message.error())};
-  std::optional<std::string> id = IdOf(*message);
-  if (GivenMembers(line) != KeptMembers(*message))
-    return Refused{std::move(id), {ApiCode::kParseError, "a key is given twice in one object"}};
-  if (const auto wrong = FindMismatch(kRequest, *message)) {
+  JsonLine parsed = ParseJsonLine(line);
+  const Json& message = parsed.value;
+  std::optional<std::string> id = IdOf(message);
+  if (parsed.error) return Refused{std::move(id), std::move(*parsed.error)};
+  if (const auto wrong = FindMismatch(kRequest, message)) {
     const std::string where = wrong->path.empty() ? "the message" : '"' + wrong->path + '"';
     return Refused{std::move(id),
                    {ApiCode::kInvalidRequest, fmt::format("{} {}", where, wrong->message),
                     Json::Object({{"field", wrong->path}})}};
   }
-  const std::string type = *message->Find("type")->AsString();
+  const std::string type = *message.Find("type")->AsString();
   const Operation* operation = FindOperation(type);
   if (operation == nullptr) return Refused{std::move(id), UnknownOperation(type)};
-  const Json* payload = message->Find("payload");
+  const Json* payload = message.Find("payload");
   return Request{operation, *id, payload != nullptr ? *payload : Json::Object()};
 }
 

@@ -1,166 +1,18 @@
 #include "api/stdio/server.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
+#include <string>
 #include <utility>
 
 #include "api/stdio/messages.h"
 
 namespace sandglass::api::stdio {
-namespace {
 
-constexpr int kEndingSignals[] = {SIGTERM, SIGINT, SIGHUP};
-constexpr size_t kReadBytes = size_t{64} << 10;
-// How long the end of the program waits for a client to read what is left.
-constexpr std::chrono::milliseconds kLastFlush{2'000};
-// Sent bytes at the front of the queue are dropped when so many have gathered.
-constexpr size_t kCompactBytes = size_t{64} << 10;
-
-sigset_t TakenSignals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int number : kEndingSignals) ::sigaddset(&set, number);
-  ::sigaddset(&set, SIGPIPE);  // a client that went away is an error of write()
-  return set;
-}
-
-}  // namespace
-
-Server::Server(ServerOptions options)
-    : options_(std::move(options)), host_(options_.host, *this, *this) {}
+Server::Server(ServerOptions options) : LineServer(std::move(options)) {}
 
 Result<std::unique_ptr<Server>> Server::Open(ServerOptions options) {
   std::unique_ptr<Server> server(new Server(std::move(options)));
-  const sigset_t taken = TakenSignals();
-  if (::sigprocmask(SIG_BLOCK, &taken, &server->mask_before_) != 0)
-    return Error::FromErrno(errno, "block signals");
-  server->signals_ = Fd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!server->signals_) return Error::FromErrno(errno, "signalfd");
+  TRY(server->TakeSignalsOver());
   return server;
-}
-
-Server::~Server() {
-  if (!signals_) return;
-  TakeSignals();  // what came too late must not end us now
-  ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-}
-
-// --- The main loop
-
-Status Server::Serve() {
-  while (!finished()) {
-    if (host_.has_deed()) {
-      host_.DoDeed();
-    } else if (session::Session* session = host_.session()) {
-      const Status idle = session->Idle();
-      if (!idle.ok()) host_.LoseSession(idle.error());
-    } else {
-      WaitAlone();
-    }
-  }
-  host_.BeginShutdown();
-  FlushForAWhile();
-  return Ok();
-}
-
-bool Server::finished() const {
-  if (host_.has_deed()) return false;
-  return ending_ || (input_ended_ && unread_.empty());
-}
-
-bool Server::wants_out() const { return host_.has_deed() || finished(); }
-
-void Server::WaitAlone() {
-  std::vector<pollfd> fds;
-  AddTo(fds);
-  int patience = -1;
-  if (const auto deadline = Deadline()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - clock_.Now());
-    patience = static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
-  }
-  (void)::poll(fds.data(), fds.size(), patience);
-  Work();
-}
-
-void Server::AddTo(std::vector<pollfd>& fds) const {
-  fds.push_back({signals_.get(), POLLIN, 0});
-  fds.push_back({takes_requests() && !input_ended_ ? options_.in : -1, POLLIN, 0});
-  // Without a wish it still tells that nobody reads any more.
-  fds.push_back(
-      {client_gone_ ? -1 : options_.out, static_cast<short>(unsent_.empty() ? 0 : POLLOUT), 0});
-}
-
-std::optional<Instant> Server::Deadline() const {
-  if (unsent_.empty() || stalled_) return std::nullopt;
-  return last_read_ + options_.stall_timeout;
-}
-
-void Server::Work() {
-  TakeSignals();
-  NoticeEnds();
-  WriteOutput();
-  if (takes_requests()) ReadInput();
-  TakeLines();
-  WriteOutput();
-}
-
-// --- What comes
-
-bool Server::takes_requests() const {
-  return !ending_ && !host_.has_deed() && unsent_.size() - sent_ < kAnswerQueue;
-}
-
-void Server::TakeSignals() {
-  signalfd_siginfo info{};
-  while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
-    if (info.ssi_signo == SIGPIPE) continue;
-    options_.host.log.Info("ending", {{"signal", info.ssi_signo}});
-    ending_ = true;
-    host_.BeginShutdown();
-  }
-}
-
-void Server::NoticeEnds() {
-  pollfd out{options_.out, 0, 0};
-  if (client_gone_ || ::poll(&out, 1, 0) <= 0 ||
-      (out.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0)
-    return;
-  options_.host.log.Info("the client is gone");
-  client_gone_ = ending_ = true;
-  unsent_.clear();
-  sent_ = 0;
-  host_.BeginShutdown();
-}
-
-void Server::ReadInput() {
-  if (input_ended_ || unread_.size() >= kReadBytes) return;
-  pollfd in{options_.in, POLLIN, 0};
-  if (::poll(&in, 1, 0) <= 0) return;
-  char buffer[kReadBytes];
-  const ssize_t got = ::read(options_.in, buffer, sizeof(buffer));
-  if (got > 0) unread_.append(buffer, static_cast<size_t>(got));
-  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-    input_ended_ = true;
-    unread_ += '\n';  // a last line without its end counts
-  }
-}
-
-// One after the other, as long as nothing must be done first.
-void Server::TakeLines() {
-  while (takes_requests()) {
-    std::string_view bytes = unread_;
-    const auto line = lines_.Next(bytes);
-    const size_t taken = unread_.size() - bytes.size();
-    if (line) TakeLine(*line);
-    unread_.erase(0, taken);
-    if (!line) return;
-  }
 }
 
 void Server::TakeLine(const Result<std::string_view>& line) {
@@ -170,60 +22,16 @@ void Server::TakeLine(const Result<std::string_view>& line) {
                                 Json::Object({{"max_bytes", kMaxLineBytes}})}}));
   auto parsed = ParseRequest(*line);
   if (const auto* refused = std::get_if<Refused>(&parsed)) {
-    options_.host.log.Warn("malformed request", {{"code", NameOf(refused->error.code)}});
+    log().Warn("malformed request", {{"code", NameOf(refused->error.code)}});
     return Send(EncodeRefusal(*refused));
   }
   auto& request = std::get<Request>(parsed);
   const std::string id = request.request_id;
-  host_.Take(*request.operation, {id, std::move(request.payload),
-                                  [this, id](Answer answer) { Send(EncodeResponse(id, answer)); }});
+  host().Take(*request.operation, {id, std::move(request.payload), [this, id](Answer answer) {
+                                     Send(EncodeResponse(id, answer));
+                                   }});
 }
-
-// --- What goes
 
 void Server::Tell(std::string_view event, Json payload) { Send(EncodeEvent(event, payload)); }
-
-size_t Server::OutputRoom() const {
-  const size_t waiting = unsent_.size() - sent_;
-  return waiting < kOutputQueue ? kOutputQueue - waiting : 0;
-}
-
-void Server::Send(std::string line) {
-  if (client_gone_) return;
-  if (unsent_.empty()) last_read_ = clock_.Now();
-  unsent_ += line;
-}
-
-void Server::WriteOutput() {
-  while (sent_ < unsent_.size()) {
-    pollfd out{options_.out, POLLOUT, 0};
-    if (::poll(&out, 1, 0) <= 0 || (out.revents & POLLOUT) == 0) break;
-    // A pipe that is writable takes this much without blocking, and the descriptor is shared with others: its flags are not ours.
-    const size_t size = std::min<size_t>(unsent_.size() - sent_, PIPE_BUF);
-    const ssize_t written = ::write(options_.out, unsent_.data() + sent_, size);
-    if (written <= 0) break;  // NoticeEnds tells if nobody reads
-    sent_ += static_cast<size_t>(written);
-    last_read_ = clock_.Now();
-    stalled_ = false;
-  }
-  if (sent_ == unsent_.size() || sent_ > kCompactBytes) {
-    unsent_.erase(0, sent_);
-    sent_ = 0;
-  }
-  if (!unsent_.empty() && !stalled_ && clock_.Now() >= last_read_ + options_.stall_timeout) {
-    stalled_ = true;
-    options_.host.log.Warn("the client does not read; output of commands is dropped");
-  }
-}
-
-void Server::FlushForAWhile() {
-  const Instant deadline = clock_.Now() + kLastFlush;
-  while (!unsent_.empty() && !client_gone_ && clock_.Now() < deadline) {
-    pollfd out{options_.out, POLLOUT, 0};
-    (void)::poll(&out, 1, 100);
-    NoticeEnds();
-    WriteOutput();
-  }
-}
 
 }  // namespace sandglass::api::stdio
