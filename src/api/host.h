@@ -74,6 +74,8 @@ class Host {
   void LoseSession(const Error& why);
   // What is asked for from now on is refused; a running command is ended, and then the session.
   void BeginShutdown();
+  // With everything in its world. No command runs.
+  void EndSession();
   bool is_running() const { return running_.has_value(); }
 
   // --- Handlers, for the table.
@@ -132,7 +134,6 @@ class Host {
   // Into the session that runs; without one it counts from the next start on.
   void ApplyConfiguration(const Call& call);
   void Configure(session::SessionOptions& options) const;
-  void EndSession();
   void EndCommandFirst();
 
   // --- Commands: host_agent.cc

@@ -43,8 +43,6 @@ Status LineServer::TakeSignalsOver() {
 }
 
 LineServer::~LineServer() {
-  // The protocol is gone already, and must not be told how the session ends.
-  if (session::Session* session = host_.session()) session->SetGuest(nullptr);
   if (!signals_) return;
   TakeSignals();  // what came too late must not end us now
   ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
@@ -65,6 +63,7 @@ Status LineServer::Serve() {
   }
   host_.BeginShutdown();
   FlushForAWhile();
+  host_.EndSession();  // while there still is somebody to be told
   return Ok();
 }
 

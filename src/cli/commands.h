@@ -21,6 +21,7 @@ extern const Command kDoctorCommand;
 extern const Command kDiscardCommand;
 extern const Command kConfigCommand;
 extern const Command kServeCommand;
+extern const Command kMcpCommand;
 extern const Command kApiCommand;
 extern const Command kCompletionCommand;
 extern const Command kVersionCommand;

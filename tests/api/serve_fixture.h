@@ -2,14 +2,9 @@
 // id, as clients are told to.
 #pragma once
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -21,60 +16,21 @@
 
 #include "api/operation.h"
 #include "api/schema.h"
-#include "base/fd.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/process_tree.h"
 #include "session/bridge_process.h"
+#include "tests/api/line_client.h"
 #include "tests/support/must.h"
 #include "tests/support/temp_workspace.h"
 #include "world/local/local_world.h"
 
 namespace sandglass::test {
 
-class JsonlClient {
+class JsonlClient : public LineClient {
  public:
-  struct Place {
-    std::string state, home;
-    std::vector<std::string> words;        // behind `serve --stdio`
-    std::vector<std::string> before = {};  // in front of `serve`
-  };
+  explicit JsonlClient(const Place& place) : LineClient(place, {"serve", "--stdio"}) {}
 
-  explicit JsonlClient(const Place& place) {
-    int in[2], out[2];
-    MustCall(::pipe2(in, O_CLOEXEC), "pipe");
-    MustCall(::pipe2(out, O_CLOEXEC), "pipe");
-    Fd their_in(in[0]), their_out(out[1]);
-    in_ = Fd(in[1]);
-    out_ = Fd(out[0]);
-    err_ = Fd(MustCall(::memfd_create("err", MFD_CLOEXEC), "memfd"));
-    std::vector<std::string> words = {SANDGLASS_BINARY};
-    words.insert(words.end(), place.before.begin(), place.before.end());
-    words.insert(words.end(), {"serve", "--stdio"});
-    words.insert(words.end(), place.words.begin(), place.words.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    pid_ = MustCall(::fork(), "fork");
-    if (pid_ == 0) {
-      ::setenv("SANDGLASS_HOME", place.state.c_str(), 1);
-      ::setenv("HOME", place.home.c_str(), 1);
-      const int err =
-          ::open(fmt::format("/proc/self/fd/{}", err_.get()).c_str(), O_WRONLY | O_APPEND);
-      if (::dup2(their_in.get(), 0) < 0 || ::dup2(their_out.get(), 1) < 0 || ::dup2(err, 2) < 0)
-        ::_exit(99);
-      ::execv(argv[0], argv.data());
-      ::_exit(99);
-    }
-  }
-  ~JsonlClient() {
-    if (pid_ < 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-
-  pid_t pid() const { return pid_; }
-  void SendLine(const std::string& line) { Must(WriteFully(in_.get(), AsBytes(line + "\n"))); }
   std::string Send(std::string_view type, std::string_view payload = "{}") {
     const std::string id = fmt::format("r{}", ++last_id_);
     SendLine(fmt::format(R"({{"type":"{}","request_id":"{}","payload":{}}})", type, id, payload));
@@ -137,25 +93,6 @@ class JsonlClient {
     return text;
   }
 
-  void CloseInput() { in_.Reset(); }
-  void CloseOutput() { out_.Reset(); }
-  int input_fd() const { return in_.get(); }
-  int output_fd() const { return out_.get(); }
-  // Its exit code, or minus the signal. What it still says is read.
-  int Wait() {
-    CloseInput();
-    while (out_.valid() && ReadMore(10'000)) {
-    }
-    int status = 0;
-    MustCall(::waitpid(std::exchange(pid_, -1), &status, 0), "waitpid");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  std::string Log() const {
-    MustCall(::lseek(err_.get(), 0, SEEK_SET), "rewind");
-    return std::string(AsText(Must(ReadFully(err_.get(), 64 << 20))));
-  }
-  const std::vector<std::string>& lines() const { return lines_; }
-
  private:
   template <class Fits>
   Json Next(std::string_view type, const Fits& fits) {
@@ -169,7 +106,7 @@ class JsonlClient {
         return found;
       }
       if (std::chrono::steady_clock::now() > deadline || !ReadMore(1'000)) {
-        if (std::chrono::steady_clock::now() <= deadline && out_.valid() && !ended_) continue;
+        if (std::chrono::steady_clock::now() <= deadline && is_open()) continue;
         ADD_FAILURE() << "no " << type << "; log:\n" << Log();
         return Json::Object({{"type", "none"}, {"status", "none"}});
       }
@@ -184,33 +121,10 @@ class JsonlClient {
     }
     waiting_.push_back(message);
   }
-  bool ReadMore(int patience_ms) {
-    pollfd ready{out_.get(), POLLIN, 0};
-    if (::poll(&ready, 1, patience_ms) <= 0) return false;
-    char buffer[1 << 16];
-    const ssize_t got = ::read(out_.get(), buffer, sizeof(buffer));
-    if (got <= 0) {
-      ended_ = true;
-      return false;
-    }
-    partial_.append(buffer, static_cast<size_t>(got));
-    for (size_t end = partial_.find('\n'); end != partial_.npos; end = partial_.find('\n')) {
-      lines_.push_back(partial_.substr(0, end));
-      came_.push_back(Must(ParseJson(lines_.back(), 64 << 20)));
-      partial_.erase(0, end + 1);
-    }
-    return true;
-  }
 
-  pid_t pid_ = -1;
-  Fd in_, out_, err_;
   int last_id_ = 0;
-  std::string partial_;
-  std::vector<std::string> lines_;
-  std::vector<Json> came_;
   size_t looked_ = 0;
   std::deque<Json> waiting_;
-  bool ended_ = false;
 };
 
 class ServeFixture : public ::testing::Test {
