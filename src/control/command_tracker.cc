@@ -289,6 +289,11 @@ void CommandTracker::OperationEnds(StepId step) {
   AddStepChanges();
 }
 
+void CommandTracker::LetGo(StepId step) {
+  boundaries_.LetGo(step);
+  AddStepChanges();
+}
+
 void CommandTracker::SetProcesses(StepId command, Processes processes) {
   boundaries_.SetProcesses(command, processes);
   AddStepChanges();

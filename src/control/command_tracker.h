@@ -146,6 +146,9 @@ class CommandTracker {
   StepId OperationBegins();
   void OperationEnds(StepId step);
   void SetProcesses(StepId command, Processes processes);
+  // As of StepBoundaries.
+  void Hold(StepId step) { boundaries_.Hold(step); }
+  void LetGo(StepId step);
 
   void Tick();
   std::optional<Instant> Deadline() const;

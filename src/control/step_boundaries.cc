@@ -68,6 +68,17 @@ void StepBoundaries::OperationEnds(StepId step) {
   CloseIfDue();
 }
 
+void StepBoundaries::Hold(StepId step) {
+  if (open_ && open_->id == step) ++open_->held;
+}
+
+void StepBoundaries::LetGo(StepId step) {
+  if (!open_ || open_->id != step || open_->held == 0 || --open_->held > 0) return;
+  open_->last_activity = clock_.Now();
+  if (open_->waiting_since) open_->waiting_since = clock_.Now();
+  CloseIfDue();
+}
+
 void StepBoundaries::Tick() { CloseIfDue(); }
 
 bool StepBoundaries::Resting() const {
@@ -89,14 +100,14 @@ std::optional<Instant> StepBoundaries::LatestEnd() const {
 }
 
 std::optional<Instant> StepBoundaries::Deadline() const {
-  if (!open_) return std::nullopt;
+  if (!open_ || open_->held > 0) return std::nullopt;
   const auto latest = LatestEnd();
   if (!latest || open_->in_flight > 0) return latest;
   return std::min(*latest, QuietAt());
 }
 
 void StepBoundaries::CloseIfDue() {
-  if (!open_) return;
+  if (!open_ || open_->held > 0) return;
   if (Resting()) return Close(CloseCause::kQuiet);
   const auto due = Deadline();
   if (!due || clock_.Now() < *due) return;

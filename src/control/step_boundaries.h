@@ -5,7 +5,8 @@
 // - at once, if nothing is in flight and the host itself knows that no process of its commands lives;
 // - else after `idle` without an operation (late writes belong to the step and start that time anew);
 // - else, whatever is still in flight, after `longest_wait`;
-// - else when the next command begins.
+// - else when the next command begins;
+// - but never while an operation of it is held: somebody was asked whether it may happen, and the answer concerns the whole step.
 // Commands that overlap form one step, named after the first.
 //
 // Pure: operations and commands come in as calls, changes come out of TakeChanges() in order, and the owner calls Tick() when
@@ -62,6 +63,10 @@ class StepBoundaries {
   StepId OperationBegins();
   void OperationEnds(StepId step);
 
+  // An operation of the step waits for somebody's answer; each Hold needs its LetGo. The wait starts anew when the last one goes.
+  void Hold(StepId step);
+  void LetGo(StepId step);
+
   void Tick();
   // When to call Tick() next; none: only after another call.
   std::optional<Instant> Deadline() const;
@@ -80,6 +85,7 @@ class StepBoundaries {
     Instant last_activity;
     std::map<StepId, Member> commands;
     size_t in_flight = 0;
+    size_t held = 0;
     std::optional<Instant> waiting_since;  // the last command has ended
     bool ambient() const { return id.value < 0; }
   };

@@ -97,6 +97,36 @@ TEST_F(StepBoundariesTest, WritesThatKeepComingCannotHoldTheStepOpenForEverEithe
   EXPECT_EQ(steps_.TakeChanges(), (Changes{Opened(7), Closed(7, CloseCause::kLongestWait)}));
 }
 
+TEST_F(StepBoundariesTest, AStepStaysOpenWhileAnOperationIsHeldHoweverLong) {
+  steps_.CommandBegins({7});
+  steps_.Hold({7});
+  steps_.Hold({7});
+  steps_.CommandEnds({7});
+  steps_.SetProcesses({7}, Processes::kGone);
+  Pass(10min);
+  steps_.LetGo({7});
+  steps_.LetGo({6});
+  Pass(10min);
+  EXPECT_EQ(steps_.TakeChanges(), Changes{Opened(7)});
+  steps_.LetGo({7});
+  EXPECT_EQ(steps_.TakeChanges(), Changes{Closed(7)});
+}
+
+TEST_F(StepBoundariesTest, AfterAHeldOperationTheWaitStartsAnew) {
+  steps_.CommandBegins({7});
+  steps_.Hold({7});
+  steps_.CommandEnds({7});
+  Pass(10min);
+  steps_.LetGo({7});
+  for (int i = 0; i < 39; ++i) {
+    steps_.OperationEnds(steps_.OperationBegins());
+    Pass(50ms);
+  }
+  EXPECT_EQ(steps_.open_step(), StepId{7});
+  Pass(100ms);
+  EXPECT_EQ(steps_.open_step(), std::nullopt);
+}
+
 TEST_F(StepBoundariesTest, CC_12_WritesAfterTheWindowBelongToAnAmbientStep) {
   steps_.CommandBegins({7});
   steps_.CommandEnds({7});
