@@ -17,6 +17,17 @@ constexpr std::chrono::milliseconds kTellEvery{50};
 // Whoever runs one command after the other has asked for the next one by then.
 constexpr std::chrono::milliseconds kQuiet{10};
 
+// An ambient step may have closed since: other steps begin whether or not it was held.
+std::string DenialNotice(const undo::SafeguardQuestion& question) {
+  if (question.step.value < 0)
+    return fmt::format("safeguard {} stopped a process that an earlier command left behind: it was "
+                       "not confirmed",
+                       undo::SafeguardName(question.kind));
+  return fmt::format(
+      "safeguard {} stopped step {}: it was not confirmed, and all that it did was taken back",
+      undo::SafeguardName(question.kind), question.step.value);
+}
+
 std::optional<std::string> AnswerWith(const RewindAnswer& answer) { return Encode(answer); }
 
 // Nobody waits for it.
@@ -43,11 +54,9 @@ Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
   if (questions >= 0) {
     server->asking_ = std::make_unique<AskingSafeguards>(
         questions, projects.size(), options.safeguards.timeout,
+        [raw = server.get()] { return raw->CommandServedHere(); },
         [raw = server.get()](const undo::SafeguardQuestion& question) {
-          raw->notices_.Add(
-              fmt::format("safeguard {} stopped step {}: it was not confirmed, and all that it did "
-                          "was taken back",
-                          undo::SafeguardName(question.kind), question.step.value));
+          raw->notices_.Add(DenialNotice(question));
         });
   }
   std::vector<bridge::ProjectSpec> specs;
@@ -74,9 +83,10 @@ Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
 }
 
 BridgeServer::~BridgeServer() {
+  if (asking_) asking_->DenyAll();  // nobody answers any more, and below their end is waited for
   watching_ = Watching::kOff;
   for (Project& project : projects_) project.watch->End();
-  commands_.clear();
+  while (!commands_.empty()) (void)Do(Forget{commands_.begin()->first}, Fd());
   book_.EnterAll();
   // Left open, the next open of the log closes it.
   for (Project& project : projects_) (void)project.log->CloseAmbientStep();
@@ -139,23 +149,47 @@ Status BridgeServer::Do(const Supervise& ask, Fd listener) {
     return Error(Code::kExists, fmt::format("command {} has a listener", ask.command.value));
   TRY_ASSIGN(auto command,
              supervisor_->Supervise(std::move(listener), ask.world, bridge::Serving::kOnceCalled));
+  MutexLock lock(commands_mutex_);
   commands_.emplace(ask.command, std::move(command));
   return Ok();
 }
 
 Status BridgeServer::Do(const Forget& ask, Fd) {
-  commands_.erase(ask.command);
+  std::unique_ptr<bridge::SupervisedCommand> command;
+  {
+    MutexLock lock(commands_mutex_);
+    const auto found = commands_.find(ask.command);
+    if (found == commands_.end()) return Ok();
+    command = std::move(found->second);
+    commands_.erase(found);
+  }
+  // What it asked and the session has not seen yet would keep its worker, and the session waits for us.
+  if (asking_) asking_->DenyCommand(ask.command);
   return Ok();
 }
 
-Status BridgeServer::Do(const Announce& ask, Fd) { return book_.Announce(ask); }
+StepId BridgeServer::CommandServedHere() const {
+  MutexLock lock(commands_mutex_);
+  for (const auto& [id, command] : commands_) {
+    if (command->IsServedHere()) return id;
+  }
+  return {0};
+}
+
+Status BridgeServer::Do(const Announce& ask, Fd) {
+  if (asking_) asking_->BeginStep(ask.step);
+  return book_.Announce(ask);
+}
 
 Result<Closed> BridgeServer::Do(const CloseStep& ask, Fd) {
+  const StepId step = book_.announced();
+  if (asking_ && !asking_->BeginClose(step))
+    return Error(Code::kBusy, fmt::format("an operation of step {} is held", step.value));
   if (commands_.empty()) supervisor_->ForgetWriters();
   Closed closed;
   TRY_ASSIGN(closed.changed,
              book_.Close(ask.empty_entry, commands_.empty() ? Left::kNone : Left::kSome,
-                         asking_ && asking_->TakeDenied() ? Ending::kTakenBack : Ending::kKept));
+                         asking_ && asking_->TakeDenied(step) ? Ending::kTakenBack : Ending::kKept));
   closed.next = book_.NextId();
   closed.notices = notices_.Take();
   if (std::string refused = supervisor_->TakeRefusals(); !refused.empty())

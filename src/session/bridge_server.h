@@ -63,6 +63,8 @@ class BridgeServer {
   Result<Ended> Do(const End&, Fd);
   RewindAnswer Do(const RewindRequest& request, Fd);
   void Tell(const undo::RewindProgress& progress);
+  // The command whose calls the calling thread serves, if it was not forgotten; else 0. Any thread.
+  StepId CommandServedHere() const EXCLUDES(commands_mutex_);
   int Patience() const;
   void StartWatching();
 
@@ -78,6 +80,8 @@ class BridgeServer {
   std::vector<Project> projects_;
   StepBook book_{notices_, past_clock_, activity_};
   std::unique_ptr<bridge::Supervisor> supervisor_;
+  // Changed by the one thread, under the lock, which others need to look.
+  mutable Mutex commands_mutex_;
   std::map<StepId, std::unique_ptr<bridge::SupervisedCommand>> commands_;
 };
 

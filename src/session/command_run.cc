@@ -20,6 +20,7 @@ namespace {
 using control::Stream;
 
 constexpr size_t kReadBytes = size_t{64} << 10;  // of input
+constexpr std::chrono::milliseconds kCloseAgain{5};
 constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
 
 }  // namespace
@@ -34,6 +35,7 @@ Result<CommandReport> CommandRun::Run() {
 Result<CommandReport> CommandRun::Carry() {
   if (spec_.shell != nullptr) TRY(OpenShellChannel());
   TRY_ASSIGN(const auto raw, streams_.BecomeRaw());
+  DenyAllQuestions(parts_);  // of ambient steps, which close before this one begins
   TRY_ASSIGN(report_.step, keeper_.NextId());
   TRY(parts_.tracker.Start(ExecFor()));
   Status status = Act();
@@ -45,6 +47,8 @@ Result<CommandReport> CommandRun::Carry() {
 // What the command did until now is on record and stays undoable; nothing may add to it unseen.
 Error CommandRun::GiveUp(const Error& why) {
   parts_.world->Kill();
+  DenyAllQuestions(parts_);
+  for (const StepId command : std::exchange(parts_.ended, {})) (void)parts_.bridge->Forget(command);
   for (const SupervisedProcesses& processes : std::exchange(parts_.processes, {}))
     (void)parts_.bridge->Forget(
         processes.command);                   // before it closes the step, it waits for their end
@@ -102,11 +106,30 @@ Status CommandRun::CloseSteps() {
   const bool last = spec_.after == AfterCommand::kSessionEnds;
   // The kernel takes the world apart while the bridge closes the step.
   if (last && parts_.processes.empty() && OnlyCloses()) parts_.world->Kill();
-  TRY_ASSIGN(std::vector<std::string> notices,
-             keeper_.Close(last ? EmptyEntry::kBeforeTheAnswer : EmptyEntry::kLater));
-  for (std::string& notice : notices) Warn(std::move(notice));
+  auto notices = keeper_.Close(last ? EmptyEntry::kBeforeTheAnswer : EmptyEntry::kLater);
+  if (!notices.ok() && notices.error().code() == Code::kBusy &&
+      parts_.asks == Questions::kGuest) {
+    closed_ = false;
+    close_again_ = parts_.clock.Now() + kCloseAgain;
+    return Ok();
+  }
+  if (!notices.ok()) return notices.error();
+  for (std::string& notice : *notices) Warn(std::move(notice));
   TRY_ASSIGN(report_.projects, keeper_.Changes());
   return Ok();
+}
+
+Status CommandRun::CloseAgain() {
+  if (!close_again_ || parts_.clock.Now() < *close_again_) return Ok();
+  close_again_.reset();
+  if (parts_.questions.empty()) return CloseSteps();
+  close_again_ = parts_.clock.Now() + kCloseAgain;
+  return Ok();
+}
+
+void CommandRun::Cancel() {
+  (void)parts_.tracker.CancelCommand(report_.step);
+  DenyQuestionsOfStep(parts_, report_.step);
 }
 
 Status CommandRun::Do(const control::Send& send) {
@@ -202,7 +225,7 @@ std::vector<pollfd> CommandRun::Watched() const {
 }
 
 int CommandRun::Patience() const {
-  return PatienceUntil(parts_, {parts_.tracker.Deadline(), rewinds_.Deadline()});
+  return PatienceUntil(parts_, {parts_.tracker.Deadline(), rewinds_.Deadline(), close_again_});
 }
 
 Status CommandRun::Turn() {
@@ -224,6 +247,7 @@ Status CommandRun::Turn() {
   TRY(Act());
   TRY(TakeRequests());
   TRY(Act());
+  TRY(CloseAgain());
   WriteChannel(parts_);
   return Ok();
 }

@@ -26,7 +26,7 @@ class CommandRun {
 
   // --- For whoever shares the loop. A command that has ended meanwhile is none of their concern.
   StepId step() const { return report_.step; }
-  void Cancel() { (void)parts_.tracker.CancelCommand(report_.step); }
+  void Cancel();
   void Signal(int number) { (void)parts_.tracker.SendSignal(report_.step, number); }
   Status Resize(control::TerminalSize size) {
     return parts_.tracker.ResizeTerminal(report_.step, size);
@@ -53,6 +53,7 @@ class CommandRun {
   Status Do(const control::Stuck& stuck);
   Status Do(const control::WrongVersion& wrong);
   Status CloseSteps();
+  Status CloseAgain();
   Error GiveUp(const Error& why);
 
   // --- What other programs ask of us.
@@ -84,6 +85,7 @@ class CommandRun {
   std::optional<ShellLines> shell_;
   bool takes_input_ = true;
   bool ended_ = false, closed_ = false, lost_ = false;
+  std::optional<Instant> close_again_;  // a question was on its way when the step was to close
   std::string input_;  // read, and not sent yet
   std::map<control::Stream, std::string>
       pending_;  // output that nobody has taken yet; the window bounds it

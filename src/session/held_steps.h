@@ -1,6 +1,6 @@
 // Held steps: what the session does about questions of its bridge: hands them to whoever shares the loop, and carries the answers back.
-// No answer in time is a denial. Before a denial takes effect all processes of commands are ended. Free functions on a session's parts;
-// one thread.
+// No answer in time is a denial, and so is the end of whoever waits for it. Before a denial takes effect all processes of commands are
+// ended, with the world if there is no other way. Free functions on a session's parts; one thread.
 #pragma once
 
 #include <optional>
@@ -14,5 +14,11 @@ Status WorkOnQuestions(Session::Parts& parts);
 std::optional<Instant> QuestionDeadline(const Session::Parts& parts);
 // kNotFound: nobody waits for that answer (any more).
 Status AnswerQuestion(Session::Parts& parts, const SafeguardKey& key, undo::Decision decision);
+
+// Denies at once what somebody would have to answer who cannot any more. Before the session waits for the bridge, which waits for those
+// who asked.
+void DenyQuestionsOfStep(Session::Parts& parts, StepId step);
+void DenyQuestionsOfCommand(Session::Parts& parts, StepId command);
+void DenyAllQuestions(Session::Parts& parts);
 
 }  // namespace sandglass::session

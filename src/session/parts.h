@@ -33,6 +33,8 @@ class IdleLoop;
 // Of the bridge, which waits for its answer.
 struct OpenQuestion {
   SafeguardKey key;
+  StepId step;
+  StepId command;  // whose process waits
   Instant deadline;
 };
 
@@ -53,6 +55,7 @@ struct Session::Parts {
   std::unique_ptr<BridgeProcess> bridge;
   std::unique_ptr<RequestServer> server;
   std::vector<SupervisedProcesses> processes;
+  std::vector<StepId> ended;  // commands without processes of which the bridge was not told yet
   std::optional<SystemLayer> system;  // none: the world has the system read-only
   std::unique_ptr<world::LocalWorld> world;
   LoopGuest* guest = nullptr;     // null: nobody shares the thread

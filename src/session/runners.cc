@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include "session/held_steps.h"
 #include "session/standstill.h"
 
 namespace sandglass::session {
@@ -11,6 +12,7 @@ std::vector<pid_t> CommandRunner::Processes() const {
 
 void CommandRunner::End() {
   (void)parts_.tracker.CancelCommand(command_);  // it may have ended meanwhile
+  DenyQuestionsOfStep(parts_, command_);
 }
 
 void ShellRunner::NoteShell() {
@@ -25,6 +27,7 @@ std::vector<pid_t> ShellRunner::Processes() const {
 }
 
 void ShellRunner::End() {
+  DenyAllQuestions(parts_);
   for (const pid_t pid : ProcessesOfCommands(parts_.world->init_pid())) {
     if (pid != parts_.shell)
       ::kill(pid, SIGTERM);

@@ -57,6 +57,7 @@ std::string Encode(const SafeguardAsked& asked) {
   Json json = KeyToJson(asked.key);
   return WriteJson(json.Set("kind", undo::SafeguardName(asked.question.kind))
                        .Set("step_id", asked.question.step.value)
+                       .Set("command", asked.command.value)
                        .Set("amount", asked.question.amount)
                        .Set("sample_paths", std::move(paths)));
 }
@@ -73,6 +74,7 @@ Result<SafeguardAsked> DecodeSafeguardAsked(std::string_view frame) {
   TRY_ASSIGN(const std::string kind, json.GetString("kind"));
   TRY_ASSIGN(asked.question.kind, KindFrom(kind));
   TRY_ASSIGN(asked.question.step.value, json.GetInt("step_id"));
+  TRY_ASSIGN(asked.command.value, json.GetInt("command"));
   TRY_ASSIGN(asked.question.amount, json.GetUint("amount"));
   TRY_ASSIGN(asked.question.sample_paths, SamplesFrom(json));
   asked.question.id = asked.key.question;

@@ -23,6 +23,7 @@ struct SafeguardKey {
 
 struct SafeguardAsked {
   SafeguardKey key;
+  StepId command;  // whose process waits; its step may be another one
   undo::SafeguardQuestion question;
 };
 struct SafeguardAnswered {

@@ -54,6 +54,11 @@ class StepBook {
   // By when, on the clock for waiting, that should have happened; nullopt: nothing was put off.
   std::optional<Instant> EnterBy() const EXCLUDES(mutex_);
 
+  // The last one.
+  StepId announced() const EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return announced_.step;
+  }
   // The step has changed something.
   bool HasBegun() const EXCLUDES(mutex_);
   // An id that no project has used.

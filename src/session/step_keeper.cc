@@ -26,6 +26,7 @@ Result<std::vector<std::string>> StepKeeper::Close(EmptyEntry empty_entry) {
   auto closed = parts_.bridge->CloseStep(empty_entry);
   const Logger log = parts_.log.WithStep(id_);
   if (!closed.ok()) {
+    has_step_ = closed.error().code() == Code::kBusy;
     log.Error("step not closed", {{"error", closed.error().message()}});
     return closed.error();
   }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "session/held_steps.h"
@@ -48,13 +49,15 @@ void WriteChannel(Session::Parts& parts) {
 }
 
 Status NoticeEndedProcesses(Session::Parts& parts) {
-  std::vector<StepId> ended;
   std::erase_if(parts.processes, [&](const SupervisedProcesses& processes) {
     if (!HungUp(processes.listener.get())) return false;
-    ended.push_back(processes.command);
+    parts.ended.push_back(processes.command);
     return true;
   });
-  for (const StepId command : ended) {
+  for (const StepId command : parts.ended) DenyQuestionsOfCommand(parts, command);
+  // To forget it, the bridge waits for its calls, and one of them may wait for an answer that was asked for by another command.
+  if (!parts.questions.empty()) return Ok();
+  for (const StepId command : std::exchange(parts.ended, {})) {
     TRY(parts.bridge->Forget(command));
     parts.tracker.SetProcesses(command, control::Processes::kGone);
   }

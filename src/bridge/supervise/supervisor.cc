@@ -382,6 +382,13 @@ void SupervisedCommand::Wait() {
   for (std::thread& thread : threads) thread.join();
 }
 
+bool SupervisedCommand::IsServedHere() const {
+  MutexLock lock(state_->mutex);
+  return std::ranges::any_of(state_->threads, [](const std::thread& worker) {
+    return worker.get_id() == std::this_thread::get_id();
+  });
+}
+
 uint64_t SupervisedCommand::calls() const { return state_->calls; }
 
 }  // namespace sandglass::bridge

@@ -81,6 +81,8 @@ class SupervisedCommand {
   Status Serve();
   // Until the last process of the command is gone and its calls are done.
   void Wait();
+  // Does the calling thread serve its calls?
+  bool IsServedHere() const;
   // How many calls were answered, for measurements.
   uint64_t calls() const;
 
