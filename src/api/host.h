@@ -117,6 +117,12 @@ class Host {
     std::unique_ptr<CommandOutput> output;
   };
 
+  // An operation of the step waits for an answer.
+  struct Held {
+    session::SafeguardKey key;
+    StepId step;
+  };
+
   // --- What stands in the way of an operation now; nullopt: nothing.
   std::optional<ApiError> Objection(const Operation& operation) const;
   ApiError RunningError() const;
@@ -131,9 +137,12 @@ class Host {
   void TellVersionMismatch(const Error& why);
   Answer Stop();
   Answer Reset();
-  // Into the session that runs; without one it counts from the next start on.
-  void ApplyConfiguration(const Call& call);
-  void Configure(session::SessionOptions& options) const;
+  // Into the session that runs; without one it counts from the next start on. What is refused is not kept.
+  using Limits = std::optional<undo::Limits>;
+  using Safeguards = std::optional<undo::SafeguardConfig>;
+  void ApplyConfiguration(const Call& call, const Limits& limits, const Safeguards& safeguards);
+  static void Configure(session::SessionOptions& options, const Limits& limits,
+                        const Safeguards& safeguards);
   void EndCommandFirst();
 
   // --- Commands: host_agent.cc
@@ -164,9 +173,9 @@ class Host {
   std::optional<session::SessionOptions> session_options_;  // the same
   std::optional<size_t> discard_first_;  // the directory whose undo log is of another version
   std::optional<ApiError> lost_;         // why the session is in its error state
-  std::optional<undo::Limits> limits_;   // as configured
-  std::optional<undo::SafeguardConfig> safeguards_;    // the same; none: nobody is asked
-  std::map<std::string, session::SafeguardKey> held_;  // by the id that the client knows
+  Limits limits_;                        // as configured
+  Safeguards safeguards_;                // the same; none: nobody is asked
+  std::map<std::string, Held> held_;     // by the id that the client knows
   uint64_t next_safeguard_ = 1;
   std::optional<std::string> denied_;  // the last safeguard that ended the running command
   std::optional<Running> running_;

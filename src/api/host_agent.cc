@@ -97,6 +97,13 @@ void Host::Execute(Call call) {
 }
 
 void Host::RunCommand(const session::CommandSpec& spec, const Call& call) {
+  if (!held_.empty())
+    return call.reply(
+        ApiError(ApiCode::kBusy,
+                 fmt::format("a process that an earlier command left behind is held; answer {} "
+                             "first, with safeguard.confirm",
+                             held_.begin()->first),
+                 Json::Object({{"safeguard_id", held_.begin()->first}})));
   const auto terminal = TerminalFrom(call.payload.Find("pty"));
   const bool takes_input = terminal || IsTrue(call.payload, "input");
   auto output = CommandOutput::Make(
@@ -106,7 +113,6 @@ void Host::RunCommand(const session::CommandSpec& spec, const Call& call) {
   running_.emplace(Running{call.request_id, spec.label, std::move(*output)});
   denied_.reset();
   auto report = session_->Run(spec, *running_->output);
-  held_.clear();
   running_->output->Finish();
   running_.reset();
   if (report.ok() && report->outcome.ending == control::Ending::kLost)

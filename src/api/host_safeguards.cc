@@ -57,13 +57,12 @@ void Host::ConfigureSafeguards(Call call) {
   SetThreshold(call.payload, "overwrite_threshold_bytes", config.truncate_bytes);
   if (const Json* seconds = call.payload.Find("timeout_seconds"))
     config.timeout = std::chrono::seconds(*seconds->AsInt());
-  safeguards_ = config;
-  ApplyConfiguration(call);
+  ApplyConfiguration(call, limits_, config);
 }
 
 void Host::TellSafeguard(const session::SafeguardAsked& asked) {
   const std::string id = fmt::format("sg_{:03}", next_safeguard_++);
-  held_.emplace(id, asked.key);
+  held_.emplace(id, Held{asked.key, asked.question.step});
   const undo::SafeguardQuestion& question = asked.question;
   Json paths = Json::Array();
   for (const std::string& path : question.sample_paths) paths.Append(BytesToJson(path));
@@ -77,11 +76,12 @@ void Host::TellSafeguard(const session::SafeguardAsked& asked) {
 
 void Host::SettleSafeguard(const session::SafeguardKey& key, undo::Decision decision) {
   for (auto held = held_.begin(); held != held_.end();) {
-    if (held->second != key) {
+    if (held->second.key != key) {
       ++held;
       continue;
     }
-    if (decision == undo::Decision::kDeny) denied_ = held->first;
+    const bool is_of_command = running_ && session_->running_step() == held->second.step;
+    if (decision == undo::Decision::kDeny && is_of_command) denied_ = held->first;
     held = held_.erase(held);
   }
 }
@@ -93,7 +93,7 @@ void Host::ConfirmSafeguard(Call call) {
                                "no step waits for that answer; it came too late, or was given"));
   const bool allow = *call.payload.Find("action")->AsString() == "allow";
   const Status answered = session_->AnswerSafeguard(
-      session::SafeguardKey(held->second), allow ? undo::Decision::kAllow : undo::Decision::kDeny);
+      session::SafeguardKey(held->second.key), allow ? undo::Decision::kAllow : undo::Decision::kDeny);
   if (!answered.ok()) return call.reply(FromError(answered.error()));
   call.reply(Json::Object());
 }

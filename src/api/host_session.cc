@@ -124,7 +124,7 @@ void Host::StartSession(Call call) {
     auto options = options_.prepare(request);
     if (!options.ok()) return call.reply(FromError(options.error()));
     options->undo.external = warns ? undo::ExternalPolicy::kWarn : undo::ExternalPolicy::kBarrier;
-    Configure(*options);
+    Configure(*options, limits_, safeguards_);
     for (size_t i = 0; i < request.directories.size(); ++i)
       request.directories[i].path = options->projects[i].paths.project;
     request_ = std::move(request);
@@ -196,6 +196,7 @@ void Host::EndCommandFirst() {
 void Host::EndSession() {
   if (session_) options_.log.Info("session stopped");
   session_.reset();
+  held_.clear();
   discard_first_.reset();
 }
 
@@ -256,22 +257,30 @@ void Host::ConfigureUndo(Call call) {
   take("max_log_size_bytes", limits.max_copied_bytes);
   take("max_step_count", limits.max_steps);
   take("max_single_step_size_bytes", limits.max_step_copied_bytes);
-  limits_ = limits;
-  ApplyConfiguration(call);
+  ApplyConfiguration(call, limits, safeguards_);
 }
 
-void Host::Configure(session::SessionOptions& options) const {
-  if (limits_) options.undo.limits = *limits_;
-  if (!safeguards_) return;
-  options.undo.safeguards = *safeguards_;
+void Host::Configure(session::SessionOptions& options, const Limits& limits,
+                     const Safeguards& safeguards) {
+  if (limits) options.undo.limits = *limits;
+  if (!safeguards) return;
+  options.undo.safeguards = *safeguards;
   options.questions = session::Questions::kGuest;
 }
 
-void Host::ApplyConfiguration(const Call& call) {
-  if (!session_) return call.reply(Json::Object());
-  Do([this, call] {
+void Host::ApplyConfiguration(const Call& call, const Limits& limits,
+                              const Safeguards& safeguards) {
+  const auto keep = [this, limits, safeguards] {
+    limits_ = limits;
+    safeguards_ = safeguards;
+  };
+  if (!session_) {
+    keep();
+    return call.reply(Json::Object());
+  }
+  Do([this, call, limits, safeguards, keep] {
     session::SessionOptions options = *session_options_;
-    Configure(options);
+    Configure(options, limits, safeguards);
     const Status done = session_->Reconfigure(options.undo, options.questions);
     if (!done.ok() && done.error().code() == Code::kBusy)
       return call.reply(FromError(done.error()));
@@ -279,6 +288,7 @@ void Host::ApplyConfiguration(const Call& call) {
       LoseSession(done.error());
       return call.reply(*lost_);
     }
+    keep();
     session_options_ = std::move(options);
     call.reply(Json::Object());
   });

@@ -106,5 +106,128 @@ TEST_F(ServeSafeguards, AClientThatLeavesIsADenial) {
   EXPECT_TRUE(workspace_.Exists("old/00"));
 }
 
+TEST_F(ServeSafeguards, ADeniedDaemonLeavesTheNextStepAlone) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5,"timeout_seconds":1})");
+  Execute("( sleep 1; rm -r old; sleep 100 ) >/dev/null 2>&1 & exit 0");
+  EXPECT_LT(
+      client_->Event("event.safeguard_triggered").Find("payload")->GetInt("step_id").value(), 0);
+  ::usleep(2'000'000);
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+  Execute("echo precious >work.txt");
+  EXPECT_TRUE(workspace_.Exists("work.txt"));
+  EXPECT_EQ(Left(), 20u);
+}
+
+TEST_F(ServeSafeguards, WhileADaemonIsHeldNoCommandBegins) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  Execute("( sleep 1; rm -r old; echo done >done ) >/dev/null 2>&1 & exit 0");
+  client_->Event("event.safeguard_triggered");
+  EXPECT_EQ(client_->Code("agent.execute", R"({"command":"true"})"), "busy");
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"allow"})");
+  WaitUntilExists("done");
+  Execute("true");
+}
+
+TEST_F(ServeSafeguards, AStepStaysOpenWhileAnOperationOfItIsHeld) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  const std::string id = SendExecute("echo a >a; rm -r old & exit 0");
+  client_->Event("event.safeguard_triggered");
+  ::usleep(3'000'000);  // longer than a step waits for anything else
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"deny"})");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "denied");
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+  Execute("echo precious >work.txt");
+  EXPECT_TRUE(workspace_.Exists("work.txt"));
+}
+
+TEST_F(ServeSafeguards, WhatIsAllowedLateStillBelongsToItsStep) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  const std::string id = SendExecute("rm -r old & exit 0");
+  client_->Event("event.safeguard_triggered");
+  ::usleep(3'000'000);
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"allow"})");
+  EXPECT_EQ(client_->Response(id).GetString("status").value(), "ok");
+  EXPECT_FALSE(workspace_.Exists("old"));
+  EXPECT_EQ(client_->Result("undo.history").GetInt("total").value(), 1);
+  client_->Result("undo.rollback");
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeSafeguards, ToCancelAHeldCommandIsToDenyItAtOnce) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  Execute("sleep 100 >/dev/null 2>&1 & exit 0");
+  const std::string id = SendExecute("echo a >a; rm -r old");
+  client_->Event("event.safeguard_triggered");
+  const auto begin = std::chrono::steady_clock::now();
+  client_->Result("agent.cancel");
+  client_->Result("session.status");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "denied");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeSafeguards, ACommandThatEndsWhileItIsHeldIsDeniedAtOnce) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  Execute("sleep 100 >/dev/null 2>&1 & exit 0");
+  const std::string id = SendExecute("rm -r old", R"(,"timeout_ms":1000)");
+  client_->Event("event.safeguard_triggered");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "denied");
+  client_->Result("session.status");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+  Execute("echo precious >work.txt");
+  EXPECT_TRUE(workspace_.Exists("work.txt"));
+}
+
+TEST_F(ServeSafeguards, ARollbackThatStopsAHeldCommandTakesNoOtherStep) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  Execute("echo base >base.txt");
+  const std::string id = SendExecute("rm -r old");
+  client_->Event("event.safeguard_triggered");
+  const auto begin = std::chrono::steady_clock::now();
+  client_->Result("undo.rollback", R"({"stop_processes":true})");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "denied");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  Execute("echo precious >work.txt");
+  EXPECT_TRUE(workspace_.Exists("work.txt"));
+  EXPECT_EQ(Left(), 20u);
+}
+
+TEST_F(ServeSafeguards, AnEndWithAQuestionOpenComesAtOnce) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  SendExecute("echo a >a; rm -r old");
+  client_->Event("event.safeguard_triggered");
+  const auto begin = std::chrono::steady_clock::now();
+  ::kill(client_->pid(), SIGTERM);
+  client_->Wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeSafeguards, AnEndWithADaemonHeldComesAtOnce) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  Execute("( sleep 1; rm -r old ) >/dev/null 2>&1 & exit 0");
+  client_->Event("event.safeguard_triggered");
+  const auto begin = std::chrono::steady_clock::now();
+  ::kill(client_->pid(), SIGTERM);
+  client_->Wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeSafeguards, WhatWasRefusedIsNotKept) {
+  Execute("sleep 100 >/dev/null 2>&1 & exit 0");
+  EXPECT_EQ(client_->Code("safeguard.configure", R"({"delete_threshold":1,"timeout_seconds":1})"),
+            "busy");
+  EXPECT_EQ(client_->Code("undo.configure", R"({"max_step_count":1})"), "busy");
+  client_->Result("session.stop");
+  Start();
+  Execute("rm old/00");
+  Execute("rm old/01");
+  EXPECT_FALSE(client_->HasEvent("event.safeguard_triggered"));
+  EXPECT_EQ(client_->Result("undo.history").GetInt("total").value(), 3);
+}
+
 }  // namespace
 }  // namespace sandglass::test
