@@ -48,13 +48,14 @@ Json CountsToJson(const std::vector<undo::Change>& changes) {
 
 std::vector<control::EnvEntry> EnvironmentFrom(const Json& payload) {
   std::vector<control::EnvEntry> entries;
-  const bool has_terminal = payload.Find("pty") != nullptr;
-  if (has_terminal) entries.push_back({"TERM", "xterm-256color"});
   if (const Json* given = payload.Find("env")) {
     for (const Json& entry : *given->AsArray())
       entries.push_back(
           {*entry.Find("name")->AsString(), BytesFromJson(*entry.Find("value")).value()});
   }
+  const bool has_terminal = payload.Find("pty") != nullptr;
+  if (has_terminal && std::ranges::find(entries, "TERM", &control::EnvEntry::name) == entries.end())
+    entries.push_back({"TERM", "xterm-256color"});
   return entries;
 }
 
@@ -119,6 +120,7 @@ void Host::RunCommand(const session::CommandSpec& spec, const Call& call) {
     report = Error(Code::kIo,
                    "the world ended before the command did; the next start takes back "
                    "what it had begun");
+  if (!report.ok() && session_->lives()) return call.reply(FromError(report.error()));
   if (!report.ok()) {
     LoseSession(report.error());
     return call.reply(*lost_);

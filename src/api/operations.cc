@@ -113,7 +113,7 @@ constexpr Schema kStatus = Result(kStatusFields);
 
 constexpr Schema kCommand{
     .kind = SchemaKind::kBytes, .min = 1, .max = static_cast<int64_t>(kMaxCommandBytes)};
-constexpr Schema kEnvName{.kind = SchemaKind::kString, .min = 1, .max = 1'024};
+constexpr Schema kEnvName{.kind = SchemaKind::kString, .min = 1, .max = 1'024, .without = "="};
 constexpr Schema kEnvValue{.kind = SchemaKind::kBytes, .min = 0, .max = 65'536};
 constexpr Field kEnvFields[] = {
     {"name", &kEnvName, Need::kRequired, ""},

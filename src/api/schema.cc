@@ -63,6 +63,8 @@ Found CheckString(const Schema& schema, const Json& value, std::string_view wher
   if (!schema.choices.empty() && std::ranges::find(schema.choices, *text) == schema.choices.end())
     return Wrong(where, fmt::format("should be one of \"{}\", and is \"{}\"",
                                     fmt::join(schema.choices, "\", \""), Shortened(*text)));
+  if (text->find_first_of(schema.without) != text->npos)
+    return Wrong(where, fmt::format("should hold none of {}", schema.without));
   return CheckLength(schema, text->size(), where, "bytes");
 }
 
@@ -142,6 +144,7 @@ Json StringToJson(const Schema& schema) {
     for (std::string_view choice : schema.choices) choices.Append(choice);
     json.Set("enum", std::move(choices));
   }
+  if (!schema.without.empty()) json.Set("pattern", fmt::format("^[^{}]*$", schema.without));
   SetBounds(json, schema, "minLength", "maxLength");
   return json;
 }

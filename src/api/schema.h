@@ -44,6 +44,7 @@ struct Schema {
   int64_t min = std::numeric_limits<int64_t>::min();
   int64_t max = std::numeric_limits<int64_t>::max();
   std::span<const std::string_view> choices = {};  // of a string; none: all
+  std::string_view without = {};                   // of a string, characters that it may not hold
   const Schema* items = nullptr;                   // of an array
   std::span<const Field> fields = {};              // of an object
   OtherMembers others = OtherMembers::kRefused;

@@ -36,16 +36,31 @@ Result<CommandReport> CommandRun::Carry() {
   if (spec_.shell != nullptr) TRY(OpenShellChannel());
   TRY_ASSIGN(const auto raw, streams_.BecomeRaw());
   DenyAllQuestions(parts_);  // of ambient steps, which close before this one begins
-  TRY_ASSIGN(report_.step, keeper_.NextId());
-  TRY(parts_.tracker.Start(ExecFor()));
+  TRY(Begin());
   Status status = Act();
   while (status.ok() && !Finished()) status = Turn();
   if (!status.ok()) return GiveUp(status.error());
   return std::move(report_);
 }
 
+// Nothing is sent, so what the command itself is to blame for leaves everything as it was.
+Status CommandRun::Begin() {
+  auto step = keeper_.NextId();
+  Status begun = step.ok() ? Ok() : Status(step.error());
+  if (step.ok()) {
+    report_.step = *step;
+    begun = parts_.tracker.Start(ExecFor());
+  }
+  const bool refused =
+      !begun.ok() && step.ok() &&
+      (begun.error().code() == Code::kInvalid || begun.error().code() == Code::kLimit);
+  parts_.over = !begun.ok() && !refused;
+  return begun;
+}
+
 // What the command did until now is on record and stays undoable; nothing may add to it unseen.
 Error CommandRun::GiveUp(const Error& why) {
+  parts_.over = true;
   parts_.world->Kill();
   DenyAllQuestions(parts_);
   for (const StepId command : std::exchange(parts_.ended, {})) (void)parts_.bridge->Forget(command);
@@ -133,7 +148,9 @@ void CommandRun::Cancel() {
 }
 
 Status CommandRun::Do(const control::Send& send) {
-  const bool bulk = std::holds_alternative<control::Input>(send.message);
+  // That input has ended is said once and is short: it need not wait until a long command line is sent.
+  const auto* input = std::get_if<control::Input>(&send.message);
+  const bool bulk = input != nullptr && !input->data.empty();
   return parts_.queue.Push(control::Encode(send.message),
                            bulk ? control::LineKind::kBulk : control::LineKind::kUrgent);
 }

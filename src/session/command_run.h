@@ -62,6 +62,7 @@ class CommandRun {
 
   // --- One turn of the loop.
   Result<CommandReport> Carry();
+  Status Begin();
   Status Turn();
   std::vector<pollfd> Watched() const;
   int Patience() const;

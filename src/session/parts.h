@@ -64,7 +64,8 @@ struct Session::Parts {
   Questions asks = Questions::kNobody;
   std::chrono::milliseconds question_timeout{};
   std::vector<OpenQuestion> questions;
-  pid_t shell = -1;  // the first process of the shell that runs, if one does
+  bool over = false;  // the world has ended, or is as good as that
+  pid_t shell = -1;   // the first process of the shell that runs, if one does
 
   control::CommandTracker tracker{clock, {}};
   control::LineReader lines;

@@ -154,6 +154,8 @@ Result<CommandReport> Session::Run(const CommandSpec& spec, CommandStreams& stre
   return report;
 }
 
+bool Session::lives() const { return !parts_->over; }
+
 void Session::TakeEvents() { parts_->TellEvents(); }
 
 int Session::events_fd() const { return parts_->bridge->events_fd(); }

@@ -118,8 +118,12 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // To its end. An error: the command did not run, or not to its end, or its step could not be closed. The world has ended then.
+  // To its end. An error: the command did not run, or not to its end, or its step could not be closed. The world has ended then, unless
+  // the session lives().
   Result<CommandReport> Run(const CommandSpec& spec, CommandStreams& streams);
+  // True after an error of Run(): the command could not be begun (kInvalid: it makes no sense; kLimit: it is too long), nothing has
+  // happened, and another one may be run.
+  bool lives() const;
 
   // --- For a program that shares its thread with the session (loop_guest.h). In session_guest.cc.
 

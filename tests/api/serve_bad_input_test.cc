@@ -74,6 +74,55 @@ TEST_F(ServeBadInput, OperationsBeforeTheStartAndAfterTheStop) {
   client_->Result("session.stop");
 }
 
+std::string ExecuteWith(const std::string& command, Json environment) {
+  return WriteJson(Json::Object({{"command", command}, {"env", std::move(environment)}}));
+}
+
+Json Entry(const std::string& name, const std::string& value) {
+  return Json::Object({{"name", name}, {"value", value}});
+}
+
+TEST_F(ServeBadInput, ACommandThatCannotBeBegunDoesNotEndTheSession) {
+  Start();
+  Execute("echo here > ~/kept");
+  const Json named =
+      client_->Ask("agent.execute", ExecuteWith("true", Json::Array({Entry("A=B", "x")})));
+  EXPECT_EQ(JsonlClient::CodeOf(named), "invalid_argument");
+  EXPECT_EQ(named.Find("error")->Find("data")->GetString("field").value(), "env[0].name");
+  EXPECT_EQ(client_->Code("agent.execute", ExecuteWith("true", Json::Array({Entry("", "x")}))),
+            "invalid_argument");
+  EXPECT_EQ(client_->Code("agent.execute",
+                          ExecuteWith("true", Json::Array({Entry("A", "1"), Entry("A", "2")}))),
+            "invalid_argument");
+  // A control character takes six bytes of the message to the world, and fewer of the client's.
+  const std::string controls = Base64Encode(std::string(65'000, '\x01'));
+  Json long_ones = Json::Array();
+  for (int i = 0; i < 5; ++i)
+    long_ones.Append(Json::Object(
+        {{"name", fmt::format("E{}", i)}, {"value", Json::Object({{"base64", controls}})}}));
+  EXPECT_EQ(client_->Code("agent.execute", ExecuteWith("true", std::move(long_ones))), "limit");
+  EXPECT_EQ(client_->Result("session.status").GetString("state").value(), "idle");
+  EXPECT_EQ(Execute("cat ~/kept").GetInt("exit_code").value(), 0);  // the same world
+}
+
+TEST_F(ServeBadInput, ALongEnvironmentReachesTheCommand) {
+  Start();
+  Json entries = Json::Array();
+  for (int i = 0; i < 110; ++i)
+    entries.Append(Entry(fmt::format("E{}", i), std::string(9'000, 'v')));
+  const Json done =
+      client_->Result("agent.execute", ExecuteWith("test ${#E109} = 9000", std::move(entries)));
+  EXPECT_EQ(done.GetInt("exit_code").value(), 0);
+}
+
+TEST_F(ServeBadInput, ATerminalOfAnotherKindIsTheClientsChoice) {
+  Start();
+  const std::string id = SendExecute(
+      "echo $TERM", R"(,"pty":{"rows":24,"columns":80},"env":[{"name":"TERM","value":"dumb"}])");
+  EXPECT_EQ(client_->Response(id).GetString("status").value(), "ok");
+  EXPECT_EQ(client_->Output(id), "dumb\r\n");
+}
+
 TEST_F(ServeBadInput, TwoCommandsAtOnce) {
   Start();
   const std::string first = SendExecute("touch begun; sleep 60");
