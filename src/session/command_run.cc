@@ -69,6 +69,7 @@ Error CommandRun::GiveUp(const Error& why) {
         processes.command);                   // before it closes the step, it waits for their end
   (void)parts_.tracker.GiveUp(report_.step);  // it may not know the command, or no longer
   Status closed = closed_ ? Ok() : CloseSteps();
+  rewinds_.RefuseAll(why);
   if (closed.ok()) return why;
   return why.WithContext(
       fmt::format("and its step could not be closed ({})", closed.error().message()));

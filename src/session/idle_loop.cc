@@ -13,6 +13,7 @@ Status IdleLoop::Run() {
   parts_.idle = this;
   Status status = Act();
   while (status.ok() && (!parts_.guest->wants_out() || rewinds_.waiting())) status = Turn();
+  if (!status.ok()) rewinds_.RefuseAll(status.error());
   parts_.idle = nullptr;
   return status;
 }

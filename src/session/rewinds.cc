@@ -65,6 +65,10 @@ void Rewinds::Work() {
   for (const Waiting& one : due) one.reply(Do(one.request, one.tell));
 }
 
+void Rewinds::RefuseAll(const Error& why) {
+  for (const Waiting& one : std::exchange(waiting_, {})) one.reply(Refused(why));
+}
+
 RewindAnswer Rewinds::Carry(const RewindRequest& request, const TellProgress& tell) {
   const Standstill still(parts_);
   return parts_.bridge->Rewind(request, tell);

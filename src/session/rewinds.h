@@ -36,6 +36,8 @@ class Rewinds {
   void Ask(RewindRequest request, Reply reply, TellProgress tell = {});
   // Carries out what has waited long enough. Call it when Deadline() is reached, and after every change of a step.
   void Work();
+  // The session ends: whoever waits is told why nothing came of it.
+  void RefuseAll(const Error& why);
   std::optional<Instant> Deadline() const;
   bool waiting() const { return !waiting_.empty(); }
 

@@ -149,5 +149,25 @@ TEST_F(ServeUndo, AProcessThatACommandLeftBehindCanBeEndedForAnUndo) {
   EXPECT_EQ(workspace_.ReadFile("keep.txt"), "kept\n");
 }
 
+TEST_F(ServeUndo, AnUndoThatWaitsIsAnsweredWhenTheBridgeDies) {
+  Start();
+  const std::string command = SendExecute("trap '' TERM; echo x >keep.txt; touch begun; sleep 60");
+  WaitUntilExists("begun");
+  const std::string waits = client_->Send("undo.rollback", R"({"stop_processes":true})");
+  client_->Result("session.status");  // so it waits
+  MustCall(::kill(Bridge(), SIGKILL), "kill the bridge");
+  EXPECT_EQ(client_->Response(waits).GetString("status").value(), "error");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(command)), "session_lost");
+}
+
+TEST_F(ServeUndo, AnUndoThatWaitsForWhatWasLeftBehindIsAnsweredWhenTheBridgeDies) {
+  Start();
+  Execute("exec 3>log; (trap '' TERM; while :; do echo x >&3; sleep 0.1; done) & echo y >keep.txt");
+  const std::string waits = client_->Send("undo.rollback", R"({"stop_processes":true})");
+  client_->Result("session.status");  // so it waits
+  MustCall(::kill(Bridge(), SIGKILL), "kill the bridge");
+  EXPECT_EQ(client_->Response(waits).GetString("status").value(), "error");
+}
+
 }  // namespace
 }  // namespace sandglass::test
