@@ -120,10 +120,10 @@ void Host::StartSession(Call call) {
   if (auto objection = NotYet(call.payload)) return call.reply(std::move(*objection));
   Do([this, call = std::move(call)] {
     StartRequest request = RequestFrom(call.payload);
-    const bool warns = Is(call.payload, "external_modifications", "warn");
     auto options = options_.prepare(request);
     if (!options.ok()) return call.reply(FromError(options.error()));
-    options->undo.external = warns ? undo::ExternalPolicy::kWarn : undo::ExternalPolicy::kBarrier;
+    if (const Json* policy = call.payload.Find("external_modifications"))
+      options->watch.policy = session::ParseWatchPolicy(*policy->AsString()).value();
     Configure(*options, limits_, safeguards_);
     for (size_t i = 0; i < request.directories.size(); ++i)
       request.directories[i].path = options->projects[i].paths.project;

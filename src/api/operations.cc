@@ -73,7 +73,8 @@ constexpr Field kStartFields[] = {
      "default: persistent; ephemeral forgets the world's own files (home, /tmp) at its end"},
     {"world", &kWorld, Need::kOptional, "default: auto; vm is not supported yet"},
     {"external_modifications", &kExternalPolicy, Need::kOptional,
-     "what an edit by somebody else becomes; default: barrier; lock is not supported yet"},
+     "what an edit by somebody else becomes; default: as configured, else barrier; lock is not "
+     "supported yet"},
 };
 constexpr Schema kStart = Request(kStartFields);
 

@@ -106,14 +106,16 @@ void Append(std::vector<std::string>& list, std::vector<std::string> more) {
   std::ranges::move(more, std::back_inserter(list));
 }
 
-// What the files say of undo.
-void Configure(undo::UndoOptions& undo, const session::config::Config& config) {
+// What the files say of undo and of edits by others.
+void Configure(session::SessionOptions& options, const session::config::Config& config) {
+  undo::UndoOptions& undo = options.undo;
   undo.limits = config.undo_limits;
   undo.on_oversize = config.on_oversize;
   undo.symlinks = config.symlinks;
-  undo.external = config.external;
   undo.gitignore = config.gitignore;
   undo.unrecorded = config.unrecorded;
+  if (config.external == undo::ExternalPolicy::kWarn)
+    options.watch.policy = session::WatchPolicy::kWarn;
 }
 
 Result<std::vector<std::string>> UnrecordedFor(const Arguments& arguments) {
@@ -223,7 +225,7 @@ Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> p
              session::config::LoadConfig(TrustedUserFile(options.projects),
                                          options.projects.front().paths.project));
   const session::config::SandboxConfig& sandbox = loaded.config.sandbox;
-  Configure(options.undo, loaded.config);
+  Configure(options, loaded.config);
   TRY_ASSIGN(const std::string state, StateFolder());
   options.scratch_place = state + "/worlds";
   if (layer == LayerUse::kKept || (layer == LayerUse::kAsConfigured && !sandbox.ephemeral)) {

@@ -57,6 +57,7 @@ Result<StagedRun> StagedRun::Prepare(const Arguments& arguments, session::Sessio
   if (arguments.Has(kApplyOption.name)) run.decision_ = Decision::kApply;
   if (arguments.Has(kDiscardOption.name)) run.decision_ = Decision::kDiscard;
   run.undo_ = options.undo;
+  TRY_ASSIGN(run.undo_.external, session::UndoPolicyFor(options.watch.policy));
   run.tells_ = arguments.Has(kSummaryOption.name) || ::isatty(console.streams().err) == 1;
   for (session::SessionProject& project : options.projects) {
     if (project.access == world::Access::kReadWrite) TRY(run.Add(project, options, console));

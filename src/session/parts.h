@@ -51,6 +51,7 @@ struct Session::Parts {
   Logger log = Logger::Null();
   TellExternal on_external;
   WatchOptions watch;
+  undo::ExternalPolicy external = undo::ExternalPolicy::kBarrier;  // what its policy is to the logs
   std::vector<undo::UndoPaths> writable;  // the projects that the world may change
   std::unique_ptr<BridgeProcess> bridge;
   std::unique_ptr<RequestServer> server;

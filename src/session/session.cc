@@ -104,9 +104,10 @@ Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options) {
   // Before the bridge, whose own refusals would say less.
   TRY(world::CheckMachine(options.without_landlock));
   TRY(CheckProjects(options));
-  undo::UndoOptions undo = options.undo;
-  TRY_ASSIGN(undo.external, UndoPolicyFor(options.watch.policy));
   auto parts = std::make_unique<Parts>();
+  TRY_ASSIGN(parts->external, UndoPolicyFor(options.watch.policy));
+  undo::UndoOptions undo = options.undo;
+  undo.external = parts->external;
   parts->log = options.log;
   parts->on_external = options.on_external;
   parts->watch = options.watch;

@@ -55,7 +55,7 @@ struct SessionOptions {
   std::optional<world::WithoutLandlock> without_landlock = {};
   std::string shim_path;
   undo::UndoOptions undo;
-  // Its policy overrules that of `undo`. A policy that cannot be kept is an error.
+  // Its policy is the one that counts, and not that of `undo`. A policy that cannot be kept is an error.
   WatchOptions watch;
   // Told what others did to the projects, on the thread of Run() and TakeEvents(); may be empty.
   TellExternal on_external;
@@ -145,8 +145,9 @@ class Session {
   // one left behind have the project open. Others as of the interceptor and the system.
   Result<WrittenFile> WriteFile(const FileToWrite& file);
   // Gives the projects' logs other limits and safeguards, by another bridge process; the world goes on. No command runs. kBusy: an
-  // earlier one left processes behind. After any other error the session is good for nothing but to be ended.
-  Status Reconfigure(const undo::UndoOptions& undo, Questions questions);
+  // earlier one left processes behind. After any other error the session is good for nothing but to be ended. The policy for what others
+  // change stays that of SessionOptions::watch.
+  Status Reconfigure(undo::UndoOptions undo, Questions questions);
   // Before a denial takes effect, all processes of commands are ended; the step is taken back. kNotFound: nobody waits for it (any more).
   // Only from within the guest's Work().
   Status AnswerSafeguard(const SafeguardKey& key, undo::Decision decision);

@@ -73,12 +73,13 @@ Result<WrittenFile> Session::WriteFile(const FileToWrite& file) {
   return written;
 }
 
-Status Session::Reconfigure(const undo::UndoOptions& undo, Questions questions) {
+Status Session::Reconfigure(undo::UndoOptions undo, Questions questions) {
   if (!parts_->processes.empty())
     return Error(Code::kBusy,
                  "processes that earlier commands left behind still run; end them first");
   for (const std::string& notice : parts_->bridge->End()) parts_->log.Warn(notice);
   parts_->bridge->AwaitGone();
+  undo.external = parts_->external;
   TRY_ASSIGN(parts_->bridge,
              BridgeProcess::Begin(parts_->writable, undo, parts_->watch, questions));
   parts_->asks = questions;

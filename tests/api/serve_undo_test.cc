@@ -88,6 +88,42 @@ TEST_F(ServeUndo, EB_04_EB_05_HistoryShowsABarrierForAPersonsEditAndNoneForOurs)
   EXPECT_FALSE(barrier.GetString("timestamp").value().empty());
 }
 
+class ServeExternal : public ServeUndo {
+ protected:
+  // A person edits a file between two commands; whether the history has a barrier then.
+  bool EditMakesABarrier() {
+    Execute("echo x >keep.txt");
+    workspace_.WriteFile("keep.txt", "a person's\n");
+    Execute("echo z >>keep.txt");
+    const Json history = client_->Result("undo.history", R"({"limit":2})");
+    return history.Find("steps")->AsArray()->front().GetString("type").value() == "barrier";
+  }
+  void WriteUserConfig(std::string_view text) const {
+    std::ofstream(place_.state + "/sandglass.toml") << text;
+  }
+};
+
+TEST_F(ServeExternal, WhatTheClientChoosesCountsAlsoAfterAConfiguration) {
+  Start(R"(,"external_modifications":"warn")");
+  EXPECT_FALSE(EditMakesABarrier());
+  client_->Result("undo.configure", R"({"max_step_count":50})");
+  EXPECT_FALSE(EditMakesABarrier());
+  client_->Result("session.stop");
+  Start(R"(,"external_modifications":"barrier")");
+  EXPECT_TRUE(EditMakesABarrier());
+  client_->Result("undo.configure", R"({"max_step_count":50})");
+  EXPECT_TRUE(EditMakesABarrier());
+}
+
+TEST_F(ServeExternal, WhatTheUsersFileSaysCountsUnlessTheClientChooses) {
+  WriteUserConfig("[external_modifications]\npolicy = \"warn\"\n");
+  Start();
+  EXPECT_FALSE(EditMakesABarrier());
+  client_->Result("session.stop");
+  Start(R"(,"external_modifications":"barrier")");
+  EXPECT_TRUE(EditMakesABarrier());
+}
+
 TEST_F(ServeUndo, UI_18_EvictionIsAWarning) {
   Start();
   client_->Result("undo.configure", R"({"max_step_count":2})");
