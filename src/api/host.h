@@ -53,6 +53,12 @@ struct HostOptions {
   Logger log = Logger::Null();
 };
 
+// Of undo.configure: what was given, over what files say.
+struct GivenLimits {
+  std::optional<uint64_t> max_copied_bytes, max_step_copied_bytes;
+  std::optional<uint32_t> max_steps;
+};
+
 class CommandOutput;
 
 class Host {
@@ -138,10 +144,9 @@ class Host {
   Answer Stop();
   Answer Reset();
   // Into the session that runs; without one it counts from the next start on. What is refused is not kept.
-  using Limits = std::optional<undo::Limits>;
   using Safeguards = std::optional<undo::SafeguardConfig>;
-  void ApplyConfiguration(const Call& call, const Limits& limits, const Safeguards& safeguards);
-  static void Configure(session::SessionOptions& options, const Limits& limits,
+  void ApplyConfiguration(const Call& call, const GivenLimits& limits, const Safeguards& safeguards);
+  static void Configure(session::SessionOptions& options, const GivenLimits& limits,
                         const Safeguards& safeguards);
   void EndCommandFirst();
 
@@ -173,7 +178,7 @@ class Host {
   std::optional<session::SessionOptions> session_options_;  // the same
   std::optional<size_t> discard_first_;  // the directory whose undo log is of another version
   std::optional<ApiError> lost_;         // why the session is in its error state
-  Limits limits_;                        // as configured
+  GivenLimits limits_;                   // as configured
   Safeguards safeguards_;                // the same; none: nobody is asked
   std::map<std::string, Held> held_;     // by the id that the client knows
   uint64_t next_safeguard_ = 1;

@@ -249,10 +249,9 @@ void Host::BeginShutdown() {
 
 void Host::ConfigureUndo(Call call) {
   if (running_) return call.reply(RunningError());
-  undo::Limits limits = limits_.value_or(undo::Limits{});
-  const auto take = [&](std::string_view key, auto& limit) {
-    if (const Json* given = call.payload.Find(key))
-      limit = static_cast<std::remove_reference_t<decltype(limit)>>(*given->AsUint());
+  GivenLimits limits = limits_;
+  const auto take = [&]<class Number>(std::string_view key, std::optional<Number>& limit) {
+    if (const Json* given = call.payload.Find(key)) limit = static_cast<Number>(*given->AsUint());
   };
   take("max_log_size_bytes", limits.max_copied_bytes);
   take("max_step_count", limits.max_steps);
@@ -260,15 +259,18 @@ void Host::ConfigureUndo(Call call) {
   ApplyConfiguration(call, limits, safeguards_);
 }
 
-void Host::Configure(session::SessionOptions& options, const Limits& limits,
+void Host::Configure(session::SessionOptions& options, const GivenLimits& given,
                      const Safeguards& safeguards) {
-  if (limits) options.undo.limits = *limits;
+  undo::Limits& limits = options.undo.limits;
+  limits.max_copied_bytes = given.max_copied_bytes.value_or(limits.max_copied_bytes);
+  limits.max_steps = given.max_steps.value_or(limits.max_steps);
+  limits.max_step_copied_bytes = given.max_step_copied_bytes.value_or(limits.max_step_copied_bytes);
   if (!safeguards) return;
   options.undo.safeguards = *safeguards;
   options.questions = session::Questions::kGuest;
 }
 
-void Host::ApplyConfiguration(const Call& call, const Limits& limits,
+void Host::ApplyConfiguration(const Call& call, const GivenLimits& limits,
                               const Safeguards& safeguards) {
   const auto keep = [this, limits, safeguards] {
     limits_ = limits;

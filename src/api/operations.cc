@@ -266,9 +266,11 @@ constexpr Schema kDiff = Result(kDiffResultFields);
 constexpr Schema kByteLimit = Bounded(1, int64_t{1} << 50);
 constexpr Schema kStepLimit = Bounded(1, 1'000'000);
 constexpr Field kConfigureFields[] = {
-    {"max_log_size_bytes", &kByteLimit, Need::kOptional, "of all steps together; default: 1 GiB"},
-    {"max_step_count", &kStepLimit, Need::kOptional, "default: 100"},
-    {"max_single_step_size_bytes", &kByteLimit, Need::kOptional, "default: 200 MiB"},
+    {"max_log_size_bytes", &kByteLimit, Need::kOptional,
+     "of all steps together; default: as configured, else 1 GiB"},
+    {"max_step_count", &kStepLimit, Need::kOptional, "default: as configured, else 100"},
+    {"max_single_step_size_bytes", &kByteLimit, Need::kOptional,
+     "default: as configured, else 200 MiB"},
 };
 constexpr Schema kConfigure = Request(kConfigureFields);
 

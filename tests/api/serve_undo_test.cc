@@ -88,7 +88,7 @@ TEST_F(ServeUndo, EB_04_EB_05_HistoryShowsABarrierForAPersonsEditAndNoneForOurs)
   EXPECT_FALSE(barrier.GetString("timestamp").value().empty());
 }
 
-class ServeExternal : public ServeUndo {
+class ServeConfigured : public ServeUndo {
  protected:
   // A person edits a file between two commands; whether the history has a barrier then.
   bool EditMakesABarrier() {
@@ -103,7 +103,7 @@ class ServeExternal : public ServeUndo {
   }
 };
 
-TEST_F(ServeExternal, WhatTheClientChoosesCountsAlsoAfterAConfiguration) {
+TEST_F(ServeConfigured, WhatTheClientChoosesCountsAlsoAfterAConfiguration) {
   Start(R"(,"external_modifications":"warn")");
   EXPECT_FALSE(EditMakesABarrier());
   client_->Result("undo.configure", R"({"max_step_count":50})");
@@ -115,7 +115,7 @@ TEST_F(ServeExternal, WhatTheClientChoosesCountsAlsoAfterAConfiguration) {
   EXPECT_TRUE(EditMakesABarrier());
 }
 
-TEST_F(ServeExternal, WhatTheUsersFileSaysCountsUnlessTheClientChooses) {
+TEST_F(ServeConfigured, WhatTheUsersFileSaysCountsUnlessTheClientChooses) {
   WriteUserConfig("[external_modifications]\npolicy = \"warn\"\n");
   Start();
   EXPECT_FALSE(EditMakesABarrier());
@@ -130,6 +130,15 @@ TEST_F(ServeUndo, UI_18_EvictionIsAWarning) {
   for (int i = 0; i < 3; ++i) Execute(fmt::format("echo {} >f{}", i, i));
   EXPECT_THAT(client_->Event("event.warning").Find("payload")->GetString("message").value(),
               HasSubstr("cannot be undone any more"));
+  EXPECT_EQ(client_->Result("undo.history").GetInt("total").value(), 2);
+}
+
+TEST_F(ServeConfigured, ALimitThatIsNotGivenStaysAsTheUsersFileSays) {
+  WriteUserConfig("[undo]\nmax_step_count = 2\n");
+  client_->Result("undo.configure", R"({"max_log_size_bytes":1000000000})");
+  Start();
+  client_->Result("undo.configure", R"({"max_single_step_size_bytes":100000000})");
+  for (int i = 0; i < 4; ++i) Execute(fmt::format("echo {} >f{}", i, i));
   EXPECT_EQ(client_->Result("undo.history").GetInt("total").value(), 2);
 }
 
