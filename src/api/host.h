@@ -160,6 +160,8 @@ class Host {
   Result<size_t> DirectoryOf(const Json& payload) const;
   // kInvalid: that one is read-only.
   Result<undo::UndoPaths> WritableOf(const Json& payload) const;
+  // The same, for who looks into its history, which is up to date then.
+  Result<undo::UndoPaths> UpToDate(const Json& payload);
   void Rewind(session::RewindRequest request, const Call& call);
   struct Target {
     std::string directory, path;  // the working directory, and from there

@@ -184,20 +184,27 @@ void Host::Restore(Call call) {
   Rewind(std::move(request), call);
 }
 
+Result<undo::UndoPaths> Host::UpToDate(const Json& payload) {
+  TRY_ASSIGN(const undo::UndoPaths paths, WritableOf(payload));
+  // Of a bridge that is gone the loop tells.
+  if (session_) (void)session_->EnterHistory();
+  return paths;
+}
+
 void Host::ShowHistory(Call call) {
-  const auto paths = WritableOf(call.payload);
+  const auto paths = UpToDate(call.payload);
   if (!paths.ok()) return call.reply(FromError(paths.error()));
   call.reply(AnswerFor(HistoryOf(*paths, call.payload)));
 }
 
 void Host::ShowChanges(Call call) {
-  const auto paths = WritableOf(call.payload);
+  const auto paths = UpToDate(call.payload);
   if (!paths.ok()) return call.reply(FromError(paths.error()));
   call.reply(AnswerFor(ChangesOf(*paths, call.payload)));
 }
 
 void Host::ShowDiff(Call call) {
-  const auto paths = WritableOf(call.payload);
+  const auto paths = UpToDate(call.payload);
   if (!paths.ok()) return call.reply(FromError(paths.error()));
   call.reply(AnswerFor(DiffOf(*paths, call.payload)));
 }

@@ -33,6 +33,7 @@ std::string Write(const CloseStep& ask) {
   return WriteJson(
       Json::Object({{"type", "close"}, {"empty_later", ask.empty_entry == EmptyEntry::kLater}}));
 }
+std::string Write(const EnterSteps&) { return WriteJson(Json::Object({{"type", "enter"}})); }
 std::string Write(const AskPosition&) { return WriteJson(Json::Object({{"type", "position"}})); }
 std::string Write(const RewindRequest& ask) { return Encode(ask); }
 Json ToJson(const files::FileVersion& version) {
@@ -126,7 +127,7 @@ struct RequestRow {
 constexpr RequestRow kRequests[] = {
     {"supervise", SuperviseFrom}, {"forget", ForgetFrom}, {"announce", AnnounceFrom},
     {"close", CloseFrom},         {"end", Plain<End>},    {"position", Plain<AskPosition>},
-    {"write", WriteFrom},
+    {"enter", Plain<EnterSteps>}, {"write", WriteFrom},
 };
 
 // --- Answers.

@@ -51,6 +51,10 @@ struct CloseStep {
 struct AskPosition {
   friend bool operator==(const AskPosition&, const AskPosition&) = default;
 };
+// Make the entries of steps that were put off. Answer: Position.
+struct EnterSteps {
+  friend bool operator==(const EnterSteps&, const EnterSteps&) = default;
+};
 // Whether folders on the way to a file are made if they are missing.
 enum class FoldersAround : uint8_t { kMustExist, kMade };
 // Put the content, which comes with the frame as a descriptor, in the place of a file, as a step of kind api. Answer: Written.
@@ -68,7 +72,7 @@ struct End {
   friend bool operator==(const End&, const End&) = default;
 };
 // A RewindRequest is answered by a RewindAnswer.
-using BridgeRequest = std::variant<Supervise, Forget, Announce, CloseStep, AskPosition,
+using BridgeRequest = std::variant<Supervise, Forget, Announce, CloseStep, AskPosition, EnterSteps,
                                    RewindRequest, WriteRequest, End>;
 
 std::string Encode(const BridgeRequest& request);

@@ -14,6 +14,7 @@ TEST(BridgeMessages, RequestsSurviveTheWay) {
       CloseStep{},
       CloseStep{EmptyEntry::kLater},
       AskPosition{},
+      EnterSteps{},
       WriteRequest{{6}, "/p", "a/\xff", "write a", FoldersAround::kMade, std::nullopt},
       WriteRequest{{7},
                    "/p",

@@ -304,6 +304,7 @@ Result<std::string> BridgeProcess::AnswerOrFailure() {
 }
 
 Status BridgeProcess::CheckWork() {
+  if (!failed_.ok()) return std::exchange(failed_, Ok());
   pollfd state{channel_.get(), POLLIN, 0};
   if (::poll(&state, 1, 0) <= 0) return Ok();
   if ((state.revents & POLLHUP) != 0) return Death();
@@ -351,6 +352,13 @@ Result<StepId> BridgeProcess::NextId() {
 Result<Position> BridgeProcess::AskPosition() {
   TRY_ASSIGN(const std::string frame, Ask(session::AskPosition{}));
   return DecodePosition(frame);
+}
+
+Status BridgeProcess::EnterSteps() {
+  TRY(Send(session::EnterSteps{}));
+  TRY_ASSIGN(const std::string frame, NextAnswer());
+  TRY(DecodePosition(frame));
+  return Ok();
 }
 
 Result<Written> BridgeProcess::WriteFile(const WriteRequest& request, const Fd& content) {

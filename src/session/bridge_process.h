@@ -71,6 +71,8 @@ class BridgeProcess {
   // An id that no project has used; between two steps it is known without asking.
   Result<StepId> NextId();
   Result<Position> AskPosition();
+  // Has all closed steps entered in the history. What failed of what was only sent is left to CheckWork().
+  Status EnterSteps();
   Result<Written> WriteFile(const WriteRequest& request, const Fd& content);
   // `tell` is called while it waits, if the request wants that.
   RewindAnswer Rewind(const RewindRequest& request, const TellProgress& tell);

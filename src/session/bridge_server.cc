@@ -214,6 +214,11 @@ Result<Position> BridgeServer::Do(const AskPosition&, Fd) {
   return Position{.next = book_.NextId(), .begun = book_.HasBegun()};
 }
 
+Result<Position> BridgeServer::Do(const EnterSteps&, Fd) {
+  book_.EnterAll();
+  return Do(AskPosition{}, Fd());
+}
+
 Result<Written> BridgeServer::Do(const WriteRequest& ask, Fd content) {
   book_.EnterAll();
   const LogActivity::Busy busy(activity_);

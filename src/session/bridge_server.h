@@ -59,6 +59,7 @@ class BridgeServer {
   Status Do(const Announce& ask, Fd);
   Result<Closed> Do(const CloseStep& ask, Fd);
   Result<Position> Do(const AskPosition&, Fd);
+  Result<Position> Do(const EnterSteps&, Fd);
   Result<Written> Do(const WriteRequest& ask, Fd content);
   Result<Ended> Do(const End&, Fd);
   RewindAnswer Do(const RewindRequest& request, Fd);

@@ -144,6 +144,9 @@ class Session {
   // Puts content in the place of a file, or makes it, as a step of its own of kind api. No command runs. kBusy: processes that an earlier
   // one left behind have the project open. Others as of the interceptor and the system.
   Result<WrittenFile> WriteFile(const FileToWrite& file);
+  // Whoever reads a store of this session afterwards finds the steps of all commands that have ended: those without a change are entered
+  // in the history only a while later. An error: the bridge is gone.
+  Status EnterHistory();
   // Gives the projects' logs other limits and safeguards, by another bridge process; the world goes on. No command runs. kBusy: an
   // earlier one left processes behind. After any other error the session is good for nothing but to be ended. The policy for what others
   // change stays that of SessionOptions::watch.

@@ -73,6 +73,8 @@ Result<WrittenFile> Session::WriteFile(const FileToWrite& file) {
   return written;
 }
 
+Status Session::EnterHistory() { return parts_->bridge->EnterSteps(); }
+
 Status Session::Reconfigure(undo::UndoOptions undo, Questions questions) {
   if (!parts_->processes.empty())
     return Error(Code::kBusy,

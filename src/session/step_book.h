@@ -2,8 +2,8 @@
 //
 // A step that changed nothing may have its entry in the history made later (empty_steps.h). While entries are put off, the next step is
 // not announced in the logs either but held: else it could begin there before them. The first call of a command that may change
-// something makes up for both (BeforeCall), and so does whatever reads or rewinds history; or it turns out that there was none,
-// and one more entry is put off. That works only while no process of an earlier command is left: its calls would find no step
+// something makes up for both (BeforeCall), and so does whatever rewinds history, and who asks for it before reading (EnterAll); other
+// processes that read a store see the entries within a second. Or it turns out that there was none, and one more entry is put off. That works only while no process of an earlier command is left: its calls would find no step
 // announced, and open an ambient one.
 //
 // BeforeCall is for any thread; the rest is for one.

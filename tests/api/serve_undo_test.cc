@@ -51,6 +51,20 @@ TEST_F(ServeUndo, HistoryChangesAndDiff) {
   EXPECT_EQ(big.Find("payload")->Find("affected_paths")->AsArray()->size(), 100u);
 }
 
+TEST_F(ServeUndo, AStepThatChangedNothingIsThereAsSoonAsItIsTold) {
+  Start();
+  for (int64_t step = 1; step <= 3; ++step) {
+    EXPECT_EQ(Execute("true").GetInt("step_id").value(), step);
+    const Json history = client_->Result("undo.history", R"({"limit":1})");
+    EXPECT_EQ(history.GetInt("total").value(), step);
+    EXPECT_EQ(history.Find("steps")->AsArray()->back().GetInt("step_id").value(), step);
+  }
+  Execute("true");
+  EXPECT_EQ(client_->Result("undo.changes", R"({"step_id":4})").GetInt("total").value(), 0);
+  Execute("true");
+  EXPECT_EQ(client_->Result("undo.diff", R"({"step_id":5})").GetInt("total_bytes").value(), 0);
+}
+
 TEST_F(ServeUndo, SinglePathsComeBack) {
   Start();
   Execute("echo x >keep.txt; echo y >src/main.c");
