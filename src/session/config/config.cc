@@ -110,8 +110,11 @@ Status Check(const KeySpec& spec, const TomlSetting& setting, Origin origin) {
   return Ok();
 }
 
-// As a number, for whichever is the stricter.
+// As a number: the smaller one is the stricter.
 double Strictness(const KeySpec& spec, const TomlValue& value) {
+  if (spec.type == ValueType::kChoice)
+    return -static_cast<double>(std::ranges::find(spec.choices, std::get<std::string>(value)) -
+                                spec.choices.begin());
   if (spec.type == ValueType::kSize) return static_cast<double>(*SizeOfValue(value));
   return *NumberOfValue(value);
 }

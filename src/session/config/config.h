@@ -59,7 +59,7 @@ enum class ValueType : uint8_t {
 };
 enum class Trust : uint8_t {
   kAnyFile,
-  kStricterWins,  // a project's counts if it is the smaller one
+  kStricterWins,  // a project's counts if it is the smaller one, or the later one of the choices
   kUserOnly,
 };
 enum class Support : uint8_t { kYes, kNotYet };

@@ -166,6 +166,9 @@ TEST(Config, TheStricterLimitCounts) {
   EXPECT_EQ(Applied("", "[sandbox]\npids = 5\n").sandbox.pids, 5u);
   EXPECT_TRUE(Applied("[sandbox]\nmode = \"persistent\"\n", "[sandbox]\nmode = \"ephemeral\"\n")
                   .sandbox.ephemeral);
+  EXPECT_TRUE(Applied("[sandbox]\nmode = \"ephemeral\"\n", "[sandbox]\nmode = \"persistent\"\n")
+                  .sandbox.ephemeral);
+  EXPECT_TRUE(Applied("", "[sandbox]\nmode = \"ephemeral\"\n").sandbox.ephemeral);
 }
 
 TEST(Config, TheTableIsSound) {

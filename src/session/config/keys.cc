@@ -52,7 +52,7 @@ using V = ValueType;
 #define APPLY(statement) [](Config& c, const TomlValue& v) { statement; }
 
 constexpr KeySpec kKeys[] = {
-    {"sandbox", "mode", V::kChoice, kAny, kYes, "\"persistent\"",
+    {"sandbox", "mode", V::kChoice, kStricter, kYes, "\"persistent\"",
      "whether a world's own files stay until the next session", kModes,
      APPLY(c.sandbox.ephemeral = Text(v) == "ephemeral")},
     {"sandbox",
