@@ -1,6 +1,7 @@
 #include "shim/shim.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,12 +163,26 @@ void Shim::ReapChildren() {
   signalfd_siginfo signal;
   while (::read(children_.get(), &signal, sizeof(signal)) > 0) continue;
   pid_t ended = 0;
-  while ((ended = ::waitpid(-1, nullptr, WNOHANG | __WALL)) > 0) {
+  int status = 0;
+  while ((ended = ::waitpid(-1, &status, WNOHANG | __WALL | WUNTRACED)) > 0) {
+    if (WIFSTOPPED(status)) {
+      GoOnIfKeeper(ended);
+      continue;
+    }
     for (auto& [id, command] : commands_) {
       if (command.keeper() == ended) command.KeeperGone();
     }
     if (spare_ && spare_->pid() == ended) spare_.reset();
   }
+}
+
+// Whoever is in the world may stop a keeper; its command would never begin, or never end for us. Others stay as they are.
+void Shim::GoOnIfKeeper(pid_t stopped) {
+  const bool keeps = (spare_ && spare_->pid() == stopped) ||
+                     std::ranges::any_of(commands_, [&](const auto& entry) {
+                       return entry.second.keeper() == stopped;
+                     });
+  if (keeps) ::kill(stopped, SIGCONT);
 }
 
 void Shim::WorkOnCommands() {

@@ -55,6 +55,7 @@ class Shim {
   // Null: there is none any more; the host's message and the end have crossed.
   Command* Find(StepId id);
   void ReapChildren();
+  void GoOnIfKeeper(pid_t stopped);
   void WorkOnCommands();
 
   Channel channel_;

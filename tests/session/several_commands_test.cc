@@ -148,6 +148,20 @@ TEST_F(SeveralCommands, WhoKillsTheNextKeeperDoesNotKeepTheNextCommandFromRunnin
   EXPECT_TRUE(workspace_.Exists("made"));
 }
 
+TEST_F(SeveralCommands, WhoStopsTheNextKeeperDoesNotKeepTheNextCommandFromRunning) {
+  const auto report =
+      Run("sleep 0.1; for p in /proc/[0-9]*; do "
+          "[ \"$(cat $p/comm)\" = sg-keeper ] && [ ${p#/proc/} != $PPID ] && "
+          "kill -STOP ${p#/proc/}; done; true");
+  EXPECT_EQ(report.outcome.exit_code, 0);
+  EXPECT_EQ(Run("echo new > made").outcome.exit_code, 0);
+  EXPECT_TRUE(workspace_.Exists("made"));
+}
+
+TEST_F(SeveralCommands, WhoStopsItsOwnKeeperEndsAllTheSame) {
+  EXPECT_EQ(Run("kill -STOP $PPID; exit 3").outcome.exit_code, 3);
+}
+
 // Whoever is left behind may still write: its step is not put off.
 TEST_F(SeveralCommands, AStepThatADaemonOutlivesIsInTheHistoryWhenItsEndIsTold) {
   Run("(sleep 600 & ) </dev/null >/dev/null 2>&1");
