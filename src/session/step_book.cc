@@ -46,6 +46,7 @@ Status StepBook::Announce(const session::Announce& ask) {
   announced_ = ask;
   if (put_off_ == 0) return AnnounceInLogs();
   held_ = true;
+  unsettled_ = true;
   return Ok();
 }
 
@@ -53,6 +54,7 @@ Status StepBook::Announce(const session::Announce& ask) {
 Status StepBook::AnnounceInLogs() {
   const LogActivity::Busy busy(activity_);
   held_ = true;
+  unsettled_ = true;
   for (Project& project : projects_) {
     if (project.has_step) continue;
     auto announced = project.log->AnnounceStep({.label = announced_.label, .id = announced_.step},
@@ -61,13 +63,14 @@ Status StepBook::AnnounceInLogs() {
     project.has_step = true;
   }
   held_ = false;
+  unsettled_ = false;
   return Ok();
 }
 
 Status StepBook::BeforeCall() {
-  if (!held_) return Ok();
+  if (!unsettled_) return Ok();
   MutexLock lock(mutex_);
-  return held_ ? EnterLocked() : Ok();
+  return unsettled_ ? EnterLocked() : Ok();
 }
 
 void StepBook::EnterAll() {
@@ -83,7 +86,9 @@ Status StepBook::EnterLocked() {
     if (const Status entered = project.empty.Enter(); !entered.ok())
       notices_.Add(entered.error().message());
   }
-  return held_ ? AnnounceInLogs() : Ok();
+  if (held_) return AnnounceInLogs();
+  unsettled_ = false;
+  return Ok();
 }
 
 Result<bool> StepBook::Close(EmptyEntry empty_entry, Left left, Ending ending) {
@@ -109,6 +114,7 @@ void StepBook::PutOff() {
     project.empty.PutOff({announced_.step, announced_.label, clock_.Now()});
   }
   last_put_off_ = announced_.step;
+  unsettled_ = true;
   if (put_off_++ == 0) put_off_since_ = steady_clock_.Now();
 }
 

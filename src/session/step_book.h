@@ -2,7 +2,7 @@
 //
 // A step that changed nothing may have its entry in the history made later (empty_steps.h). While entries are put off, the next step is
 // not announced in the logs either but held: else it could begin there before them. The first call of a command that may change
-// something makes up for both (BeforeCall), and so does whatever rewinds history, and who asks for it before reading (EnterAll); other
+// something, whoever makes it, makes up for both (BeforeCall), and so does whatever rewinds history, and who asks for it before reading (EnterAll); other
 // processes that read a store see the entries within a second. Or it turns out that there was none, and one more entry is put off. That works only while no process of an earlier command is left: its calls would find no step
 // announced, and open an ambient one.
 //
@@ -88,8 +88,9 @@ class StepBook {
   StepId last_put_off_ GUARDED_BY(mutex_){0};
   size_t put_off_ GUARDED_BY(mutex_) = 0;       // since entries were made last
   Instant put_off_since_ GUARDED_BY(mutex_){};  // the first of these
-  std::atomic<bool> held_ =
-      false;  // the last announcement has not reached the logs; changes under the lock
+  bool held_ GUARDED_BY(mutex_) = false;        // the last announcement has not reached the logs
+  // Something is put off or held, or on its way into the logs; changes under the lock.
+  std::atomic<bool> unsettled_ = false;
 };
 
 }  // namespace sandglass::session
