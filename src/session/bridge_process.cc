@@ -372,12 +372,14 @@ Result<Written> BridgeProcess::WriteFile(const WriteRequest& request, const Fd& 
 
 RewindAnswer BridgeProcess::Rewind(const RewindRequest& request, const TellProgress& tell) {
   next_.reset();  // what it does may be a step of its own
-  auto frame = Ask(request);
+  const Status sent = Send(request);
+  // To its last frame, whatever else has failed: else that would answer what is asked for next.
+  auto frame = sent.ok() ? NextAnswer() : Result<std::string>(sent.error());
   while (frame.ok()) {
     const auto progress = DecodeProgress(*frame);
     if (!progress) break;
     if (tell) tell(*progress);
-    frame = NextFrame();
+    frame = NextAnswer();
   }
   if (!frame.ok()) return Refused(frame.error());
   auto answer = DecodeRewindAnswer(*frame);

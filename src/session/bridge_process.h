@@ -74,7 +74,7 @@ class BridgeProcess {
   // Has all closed steps entered in the history. What failed of what was only sent is left to CheckWork().
   Status EnterSteps();
   Result<Written> WriteFile(const WriteRequest& request, const Fd& content);
-  // `tell` is called while it waits, if the request wants that.
+  // `tell` is called while it waits, if the request wants that. What failed of what was only sent is left to CheckWork().
   RewindAnswer Rewind(const RewindRequest& request, const TellProgress& tell);
   // Has it close the logs and end. What is to be supervised has ended before, and nothing else may be asked for afterwards.
   void BeginEnd();
