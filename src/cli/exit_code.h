@@ -41,7 +41,7 @@ inline constexpr ExitCodeRow kExitCodes[] = {
 };
 
 ExitCode ExitCodeFor(Code code);
-// Of `run`, where the command did not run, or not to its end.
+// Of `run`, where nothing ran. What fails later is kNotRun.
 ExitCode ExitCodeOfRun(const Error& error);
 
 }  // namespace sandglass::cli

@@ -97,20 +97,20 @@ void TellEnding(const Arguments& arguments, const session::CommandReport& report
 }
 
 struct WorldRun {
-  session::CommandReport report;
+  Result<session::CommandReport> report;
   std::vector<std::string> limits;  // by which means they were enforced
 };
 
-// The host's streams and signals are its own for so long.
+// The host's streams and signals are its own for so long. An error: nothing ran.
 Result<WorldRun> RunInWorld(const session::SessionOptions& options,
                             const session::CommandSpec& command, const ReportPlace& place,
                             const Console& console) {
   const StandardStreams& streams = console.streams();
   TRY_ASSIGN(auto host, session::HostStreams::Open({streams.in, streams.out, streams.err}));
   TRY_ASSIGN(auto session, StartSession(options, console));
-  TRY_ASSIGN(session::CommandReport report, session->Run(command, host));
+  auto report = session->Run(command, host);
   if (place.is_error_stream() && host.ends_inside_line(control::Stream::kStderr))
-    TRY(WriteFully(streams.err, AsBytes(std::string_view("\n"))));
+    (void)WriteFully(streams.err, AsBytes(std::string_view("\n")));  // as the report will tell
   return WorldRun{std::move(report), session->notes()};
 }
 
@@ -133,14 +133,19 @@ std::string UnrecordedText(const session::SessionOptions& options) {
   return fmt::format("not recorded and not undone: {}", fmt::join(options.undo.unrecorded, " "));
 }
 
-Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console& console) {
-  TRY_ASSIGN(session::SessionOptions options, SessionFor(arguments, console));
-  TRY_ASSIGN(session::CommandSpec command,
-             CommandFor(arguments, options.projects.front().paths.project));
-  command.after = session::AfterCommand::kSessionEnds;
-  TRY_ASSIGN(StagedRun staged, StagedRun::Prepare(arguments, options, console));
-  TRY_ASSIGN(WorldRun ran, RunInWorld(options, command, place, console));
-  session::CommandReport& report = ran.report;
+// What became of a command that ran.
+struct Ran {
+  const Arguments& arguments;
+  const session::SessionOptions& options;
+  const session::CommandSpec& command;
+  StagedRun& staged;
+  WorldRun& world;
+};
+
+Status TellRun(const Ran& ran, const ReportPlace& place, Console& console) {
+  if (!ran.world.report.ok()) return ran.world.report.error();
+  const auto& [arguments, options, command, staged, world] = ran;
+  session::CommandReport& report = *ran.world.report;
   TellEnding(arguments, report, console);
   if (report.outcome.ending == control::Ending::kLost)
     return Error(Code::kIo,
@@ -156,18 +161,31 @@ Status RunAndTell(const Arguments& arguments, const ReportPlace& place, Console&
   console.SetExitCode(staged.has_conflicts() ? static_cast<uint8_t>(ExitCode::kNotRun)
                                              : static_cast<uint8_t>(report.outcome.exit_code));
   Json json = ReportToJson(report, projects);
-  json.Set("no_undo_for", ToJson(options.undo.unrecorded)).Set("limits", ToJson(ran.limits));
+  json.Set("no_undo_for", ToJson(options.undo.unrecorded)).Set("limits", ToJson(world.limits));
   if (staged.wanted()) json.Set("stage", ToJson(staged.outcomes()));
   return place.Write(json, streams);
 }
 
+// An error: nothing ran. Else how it went.
+Result<Status> RunAndTell(const Arguments& arguments, const ReportPlace& place, Console& console) {
+  TRY_ASSIGN(session::SessionOptions options, SessionFor(arguments, console));
+  TRY_ASSIGN(session::CommandSpec command,
+             CommandFor(arguments, options.projects.front().paths.project));
+  command.after = session::AfterCommand::kSessionEnds;
+  TRY_ASSIGN(StagedRun staged, StagedRun::Prepare(arguments, options, console));
+  TRY_ASSIGN(WorldRun ran, RunInWorld(options, command, place, console));
+  return TellRun({arguments, options, command, staged, ran}, place, console);
+}
+
 Status Run(const Arguments& arguments, Console& console) {
   TRY_ASSIGN(const ReportPlace place, ReportPlace::Open(arguments));
-  const Status done = RunAndTell(arguments, place, console);
+  const Result<Status> ran = RunAndTell(arguments, place, console);
+  const Status done = ran.ok() ? *ran : Status(ran.error());
   if (done.ok()) return done;
   console.Fail(done.error());
   TRY(place.Write(console.ErrorToJson(done.error()), console.streams()));
-  console.SetExitCode(static_cast<uint8_t>(ExitCodeOfRun(done.error())));
+  const ExitCode code = ran.ok() ? ExitCode::kNotRun : ExitCodeOfRun(done.error());
+  console.SetExitCode(static_cast<uint8_t>(code));
   return Ok();
 }
 

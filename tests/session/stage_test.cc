@@ -308,5 +308,26 @@ TEST_F(SandglassStage, KilledWhileItAppliesTheNextStartRecovers) {
   EXPECT_THAT(Stages(), IsEmpty()) << "what dead runs left is removed";
 }
 
+// 126 says that nothing ran. Here the store has become that of another folder meanwhile.
+TEST_F(SandglassStage, WhatIsRefusedAfterTheCommandRanIsNoRefusalToRun) {
+  const std::string ours = workspace_.root() + "/ours", other = workspace_.root() + "/other";
+  const std::string shared = workspace_.root() + "/shared";
+  for (const std::string& folder : {other, shared}) MustCall(::mkdir(folder.c_str(), 0700), folder);
+  const Words elsewhere = {"run", "--project", other, "--store", other + "_store", "--", "true"};
+  ASSERT_EQ(Sandglass(elsewhere).exit_code, 0);
+  const Started started =
+      Begin({"run", "--stage", "--apply", "--store", ours, "--rw", shared, "--", "sh", "-c",
+             "echo x >new; touch $0/begun; while [ ! -e $0/go ]; do sleep 0.02; done", shared});
+  for (int i = 0; i < 1000 && ::access((shared + "/begun").c_str(), F_OK) != 0; ++i)
+    ::usleep(10'000);
+  std::filesystem::copy_file(other + "_store/project", ours + "/project",
+                             std::filesystem::copy_options::overwrite_existing);
+  MustCall(::close(MustCall(::creat((shared + "/go").c_str(), 0600), "go")), "close");
+  const Ended ended = Finish(started);
+  EXPECT_THAT(ended.err, HasSubstr("belongs to another folder"));
+  EXPECT_EQ(ended.exit_code, 125);
+  EXPECT_FALSE(workspace_.Exists("new"));
+}
+
 }  // namespace
 }  // namespace sandglass::test
