@@ -92,8 +92,9 @@ void Host::ConfirmSafeguard(Call call) {
     return call.reply(ApiError(ApiCode::kNotFound,
                                "no step waits for that answer; it came too late, or was given"));
   const bool allow = *call.payload.Find("action")->AsString() == "allow";
-  const Status answered = session_->AnswerSafeguard(
-      session::SafeguardKey(held->second.key), allow ? undo::Decision::kAllow : undo::Decision::kDeny);
+  const Status answered =
+      session_->AnswerSafeguard(session::SafeguardKey(held->second.key),
+                                allow ? undo::Decision::kAllow : undo::Decision::kDeny);
   if (!answered.ok()) return call.reply(FromError(answered.error()));
   call.reply(Json::Object());
 }

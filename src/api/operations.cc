@@ -491,8 +491,7 @@ constexpr ApiCode kStartErrors[] = {
     ApiCode::kAlreadyStarted, ApiCode::kUnsupported, ApiCode::kNotFound, ApiCode::kDenied,
     ApiCode::kLocked,         ApiCode::kForeign,     ApiCode::kFailed};
 constexpr ApiCode kExecuteErrors[] = {ApiCode::kCommandRunning, ApiCode::kNotFound,
-                                      ApiCode::kSessionLost, ApiCode::kDenied,
-                                      ApiCode::kBusy};
+                                      ApiCode::kSessionLost, ApiCode::kDenied, ApiCode::kBusy};
 constexpr ApiCode kRunningErrors[] = {ApiCode::kNoCommand};
 constexpr ApiCode kInputErrors[] = {ApiCode::kNoCommand, ApiCode::kBusy};
 constexpr ApiCode kRewindErrors[] = {ApiCode::kConflict, ApiCode::kBusy,        ApiCode::kNotFound,

@@ -80,7 +80,8 @@ class AskingSafeguards {
   Mutex mutex_;
   CondVar answered_;
   std::map<SafeguardKey, Open> open_ GUARDED_BY(mutex_);
-  std::set<StepId> denied_ GUARDED_BY(mutex_);  // and not taken; ambient steps are nobody's to close
+  std::set<StepId> denied_
+      GUARDED_BY(mutex_);  // and not taken; ambient steps are nobody's to close
   std::optional<StepId> closing_ GUARDED_BY(mutex_);
   StepId leaving_ GUARDED_BY(mutex_){0};  // the command that is being forgotten, or was last
   bool deny_all_ GUARDED_BY(mutex_) = false;

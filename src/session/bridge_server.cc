@@ -20,9 +20,10 @@ constexpr std::chrono::milliseconds kQuiet{10};
 // An ambient step may have closed since: other steps begin whether or not it was held.
 std::string DenialNotice(const undo::SafeguardQuestion& question) {
   if (question.step.value < 0)
-    return fmt::format("safeguard {} stopped a process that an earlier command left behind: it was "
-                       "not confirmed",
-                       undo::SafeguardName(question.kind));
+    return fmt::format(
+        "safeguard {} stopped a process that an earlier command left behind: it was "
+        "not confirmed",
+        undo::SafeguardName(question.kind));
   return fmt::format(
       "safeguard {} stopped step {}: it was not confirmed, and all that it did was taken back",
       undo::SafeguardName(question.kind), question.step.value);
@@ -187,9 +188,10 @@ Result<Closed> BridgeServer::Do(const CloseStep& ask, Fd) {
     return Error(Code::kBusy, fmt::format("an operation of step {} is held", step.value));
   if (commands_.empty()) supervisor_->ForgetWriters();
   Closed closed;
-  TRY_ASSIGN(closed.changed,
-             book_.Close(ask.empty_entry, commands_.empty() ? Left::kNone : Left::kSome,
-                         asking_ && asking_->TakeDenied(step) ? Ending::kTakenBack : Ending::kKept));
+  TRY_ASSIGN(
+      closed.changed,
+      book_.Close(ask.empty_entry, commands_.empty() ? Left::kNone : Left::kSome,
+                  asking_ && asking_->TakeDenied(step) ? Ending::kTakenBack : Ending::kKept));
   closed.next = book_.NextId();
   closed.notices = notices_.Take();
   if (std::string refused = supervisor_->TakeRefusals(); !refused.empty())

@@ -123,8 +123,7 @@ Status CommandRun::CloseSteps() {
   // The kernel takes the world apart while the bridge closes the step.
   if (last && parts_.processes.empty() && OnlyCloses()) parts_.world->Kill();
   auto notices = keeper_.Close(last ? EmptyEntry::kBeforeTheAnswer : EmptyEntry::kLater);
-  if (!notices.ok() && notices.error().code() == Code::kBusy &&
-      parts_.asks == Questions::kGuest) {
+  if (!notices.ok() && notices.error().code() == Code::kBusy && parts_.asks == Questions::kGuest) {
     closed_ = false;
     close_again_ = parts_.clock.Now() + kCloseAgain;
     return Ok();

@@ -87,7 +87,7 @@ class CommandRun {
   bool takes_input_ = true;
   bool ended_ = false, closed_ = false, lost_ = false;
   std::optional<Instant> close_again_;  // a question was on its way when the step was to close
-  std::string input_;  // read, and not sent yet
+  std::string input_;                   // read, and not sent yet
   std::map<control::Stream, std::string>
       pending_;  // output that nobody has taken yet; the window bounds it
   bool reader_gone_ = false;

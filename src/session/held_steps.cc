@@ -32,7 +32,8 @@ bool EndProcesses(const Session::Parts& parts) {
 
 // kBusy: not even the world ended.
 Status EndAllProcesses(const Session::Parts& parts) {
-  if (EndProcesses(parts)) return Ok();
+  // Once its end was noticed, its number may be that of somebody else.
+  if (parts.world->Wait(std::chrono::milliseconds(0)) || EndProcesses(parts)) return Ok();
   parts.log.Error("processes of a denied step did not end; the world is ended");
   parts.world->Kill();
   if (parts.world->Wait(kWorldEnds)) return Ok();
@@ -88,9 +89,9 @@ Status WorkOnQuestions(Session::Parts& parts) {
       return open.deadline <= now || !IsLeft(parts, open.command);
     });
     if (late == parts.questions.end()) return Ok();
-    parts.log.WithStep(late->step).Warn(late->deadline <= now
-                                            ? "safeguard timeout: denied"
-                                            : "safeguard: who waited is gone; denied");
+    parts.log.WithStep(late->step)
+        .Warn(late->deadline <= now ? "safeguard timeout: denied"
+                                    : "safeguard: who waited is gone; denied");
     TRY(AnswerQuestion(parts, SafeguardKey(late->key), undo::Decision::kDeny));
   }
 }

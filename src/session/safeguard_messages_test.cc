@@ -29,9 +29,10 @@ TEST(SafeguardMessages, SurviveTheWay) {
 }
 
 TEST(SafeguardMessages, WhatIsNoneIsRefused) {
-  for (const char* frame :
-       {"", "{}", R"({"project":0,"question":1})", R"({"project":-1,"question":1,"allow":true})",
-        R"({"project":0,"question":1,"kind":"dance","step_id":1,"command":1,"amount":1,"sample_paths":[]})"}) {
+  for (
+      const char* frame :
+      {"", "{}", R"({"project":0,"question":1})", R"({"project":-1,"question":1,"allow":true})",
+       R"({"project":0,"question":1,"kind":"dance","step_id":1,"command":1,"amount":1,"sample_paths":[]})"}) {
     EXPECT_FALSE(DecodeSafeguardAsked(frame).ok()) << frame;
     EXPECT_FALSE(DecodeSafeguardAnswered(frame).ok()) << frame;
   }

@@ -109,8 +109,8 @@ TEST_F(ServeSafeguards, AClientThatLeavesIsADenial) {
 TEST_F(ServeSafeguards, ADeniedDaemonLeavesTheNextStepAlone) {
   client_->Result("safeguard.configure", R"({"delete_threshold":5,"timeout_seconds":1})");
   Execute("( sleep 1; rm -r old; sleep 100 ) >/dev/null 2>&1 & exit 0");
-  EXPECT_LT(
-      client_->Event("event.safeguard_triggered").Find("payload")->GetInt("step_id").value(), 0);
+  EXPECT_LT(client_->Event("event.safeguard_triggered").Find("payload")->GetInt("step_id").value(),
+            0);
   ::usleep(2'000'000);
   EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
   Execute("echo precious >work.txt");
