@@ -127,13 +127,16 @@ Result<std::vector<std::string>> UnrecordedFor(const Arguments& arguments) {
   return globs;
 }
 
+// Of a name that is given twice the last one counts.
 Result<std::vector<control::EnvEntry>> EnvironmentFor(const Arguments& arguments) {
   std::vector<control::EnvEntry> entries;
   for (const std::string& text : arguments.Values(kEnvOption.name)) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
       return Error(Code::kInvalid, fmt::format("--env: '{}' should look like NAME=VALUE", text));
-    entries.push_back({text.substr(0, equals), text.substr(equals + 1)});
+    const std::string name = text.substr(0, equals);
+    std::erase_if(entries, [&](const control::EnvEntry& said) { return said.name == name; });
+    entries.push_back({name, text.substr(equals + 1)});
   }
   return entries;
 }
@@ -285,7 +288,9 @@ Result<session::CommandSpec> CommandFor(const Arguments& arguments, const std::s
   session::CommandSpec spec{.argv = arguments.operands()};
   TRY_ASSIGN(spec.cwd, StartFolder(arguments, project));
   TRY_ASSIGN(spec.env, EnvironmentFor(arguments));
-  if (const char* term = std::getenv("TERM"); term != nullptr)
+  const bool has_term =
+      std::ranges::find(spec.env, "TERM", &control::EnvEntry::name) != spec.env.end();
+  if (const char* term = std::getenv("TERM"); term != nullptr && !has_term)
     spec.env.insert(spec.env.begin(), {"TERM", term});
   if (arguments.Has(kTimeoutOption.name)) {
     TRY_ASSIGN(spec.timeout, TimeOf(arguments, kTimeoutOption));
