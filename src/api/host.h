@@ -145,7 +145,8 @@ class Host {
   Answer Reset();
   // Into the session that runs; without one it counts from the next start on. What is refused is not kept.
   using Safeguards = std::optional<undo::SafeguardConfig>;
-  void ApplyConfiguration(const Call& call, const GivenLimits& limits, const Safeguards& safeguards);
+  void ApplyConfiguration(const Call& call, const GivenLimits& limits,
+                          const Safeguards& safeguards);
   static void Configure(session::SessionOptions& options, const GivenLimits& limits,
                         const Safeguards& safeguards);
   void EndCommandFirst();
