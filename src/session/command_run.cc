@@ -185,6 +185,7 @@ Status CommandRun::Do(const control::Complaint& complaint) {
 // The shim does not end it, so everything inside ends.
 Status CommandRun::Do(const control::Stuck& stuck) {
   Warn("the command could not be ended; the world was");
+  parts_.over = true;
   parts_.world->Kill();
   return parts_.tracker.GiveUp(stuck.id);
 }
@@ -275,6 +276,7 @@ void CommandRun::ReadChannel() {
 
 // The shim was killed, and everything inside with it, in the middle of whatever it did.
 void CommandRun::LoseWorld() {
+  parts_.over = true;
   parts_.world->Kill();
   lost_ = true;
   if (!ended_) keeper_.Abandon();

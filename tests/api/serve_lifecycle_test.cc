@@ -81,6 +81,16 @@ TEST_F(ServeLifecycle, SL_07_AWorldThatDiesIsAnErrorStateUntilTheNextStart) {
   EXPECT_EQ(Execute("true").GetInt("exit_code").value(), 0);
 }
 
+TEST_F(ServeLifecycle, AWorldThatIsKilledUnderACommandIsALostSession) {
+  Start();
+  const std::string id = SendExecute("touch begun; sleep 60");
+  WaitUntilExists("begun");
+  for (const pid_t child : ChildrenOf(client_->pid()))
+    if (child != Bridge()) MustCall(::kill(child, SIGKILL), "kill the world");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "session_lost");
+  EXPECT_EQ(client_->Result("session.status").GetString("state").value(), "error");
+}
+
 TEST_F(ServeLifecycle, AnIdleWorldThatDiesIsNoticed) {
   Start();
   MustCall(::kill(Bridge(), SIGKILL), "kill the bridge");
