@@ -201,9 +201,9 @@ TEST_F(ServeUndo, AProcessThatACommandLeftBehindCanBeEndedForAnUndo) {
   const Json done =
       Execute("exec 3>log; sh -c 'while :; do echo x >&3; sleep 0.1; done' & echo y >keep.txt");
   EXPECT_EQ(done.GetInt("exit_code").value(), 0);
-  // What it wrote after the command's own step is a step too.
-  client_->Result("undo.rollback", R"({"stop_processes":true})");
-  if (workspace_.ReadFile("keep.txt") == "y\n")
+  // What it wrote after the command's own step is a step too, or several.
+  constexpr int kMostSteps = 10;
+  for (int i = 0; i < kMostSteps && workspace_.ReadFile("keep.txt") == "y\n"; ++i)
     client_->Result("undo.rollback", R"({"stop_processes":true})");
   EXPECT_EQ(workspace_.ReadFile("keep.txt"), "kept\n");
 }
