@@ -32,6 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       sandglass::ParseJson(sandglass::AsText(sandglass::ByteView(data + 1, size - 1)));
   if (!json.ok()) return 0;
   const api::Schema& schema = *AllSchemas()[data[0] % AllSchemas().size()];
+  CHECK(sandglass::ParseJson(sandglass::WriteJson(api::ToJsonSchema(schema))).ok());
   const auto wrong = api::FindMismatch(schema, *json);
   CHECK(!wrong || (!wrong->message.empty() && sandglass::IsValidUtf8(wrong->path)));
   // It is data, so it says the same again, also after the value was written down.
