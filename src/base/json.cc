@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <limits>
 
@@ -131,6 +133,36 @@ size_t Utf8CharSize(std::string_view bytes) {
     if ((at(i) & 0xC0) != 0x80) return 0;
   }
   return lead.size;
+}
+
+// Eight bytes at a time: how many at the beginning have none that `special` marks with its highest bit. Marks behind the first one
+// of a word may be wrong.
+template <class Special>
+size_t PrefixWithout(std::string_view text, Special special) {
+  size_t at = 0;
+  for (; at + sizeof(uint64_t) <= text.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, sizeof(word));
+    static_assert(std::endian::native == std::endian::little);
+    if (const uint64_t marks = special(word) & 0x8080808080808080)
+      return at + static_cast<size_t>(std::countr_zero(marks)) / 8;
+  }
+  return at;
+}
+
+constexpr uint64_t Eight(uint8_t byte) { return 0x0101010101010101 * byte; }
+constexpr uint64_t ZeroBytes(uint64_t word) { return (word - Eight(1)) & ~word; }
+
+size_t AsciiPrefix(std::string_view text) {
+  return PrefixWithout(text, [](uint64_t word) { return word; });
+}
+
+// Of what stands for itself in a JSON string; some more may follow.
+size_t PlainPrefix(std::string_view text) {
+  return PrefixWithout(text, [](uint64_t word) {
+    const uint64_t control = (word - Eight(0x20)) & ~word;
+    return word | control | ZeroBytes(word ^ Eight('"')) | ZeroBytes(word ^ Eight('\\'));
+  });
 }
 
 void AppendEscaped(std::string& out, char c) {
@@ -310,6 +342,10 @@ std::string WriteJson(const Json& value) {
 void AppendJsonString(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
+    const size_t plain = PlainPrefix(text);
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     const size_t size = Utf8CharSize(text);
     if (size == 0) {
       out += "\xEF\xBF\xBD";
@@ -339,12 +375,13 @@ Result<std::string> BytesFromJson(const Json& value) {
 }
 
 bool IsValidUtf8(std::string_view bytes) {
-  while (!bytes.empty()) {
+  while (true) {
+    bytes.remove_prefix(AsciiPrefix(bytes));
+    if (bytes.empty()) return true;
     const size_t size = Utf8CharSize(bytes);
     if (size == 0) return false;
     bytes.remove_prefix(size);
   }
-  return true;
 }
 
 std::string Base64Encode(std::string_view bytes) {

@@ -125,6 +125,20 @@ TEST(WriteJson, IsAlwaysValidJson) {
   EXPECT_EQ(WriteJson(std::nan("")), "null");
 }
 
+// Texts are looked at eight bytes at a time: whatever is special must be seen at each place.
+TEST(WriteJson, SeesWhatIsSpecialWhereverItStands) {
+  for (int c = 0; c < 0x100; ++c) {
+    for (size_t at = 0; at < 20; ++at) {
+      std::string text(20, 'x');
+      text[at] = static_cast<char>(c);
+      EXPECT_EQ(IsValidUtf8(text), c < 0x80) << c << " at " << at;
+      const auto back = ParseJson(WriteJson(text));
+      ASSERT_TRUE(back.ok()) << c << " at " << at;
+      if (c < 0x80) EXPECT_EQ(*back->AsString(), text) << c << " at " << at;
+    }
+  }
+}
+
 TEST(WriteJson, ANumberComesBackAsItWas) {
   for (const double number : {0.1, 1e300, -2.5e-10, 1.0, 123456789012345680.0, 5e-324}) {
     const auto back = ParseJson(WriteJson(number));
