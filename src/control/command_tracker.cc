@@ -20,6 +20,24 @@ Ending HowEnded(const StepCompleted& completed, bool timed_out, bool cancelled) 
 
 }  // namespace
 
+std::string_view EndingName(Ending ending) {
+  switch (ending) {
+    case Ending::kExited:
+      return "exited";
+    case Ending::kSignalled:
+      return "signalled";
+    case Ending::kTimedOut:
+      return "timed_out";
+    case Ending::kCancelled:
+      return "cancelled";
+    case Ending::kNotStarted:
+      return "not_started";
+    case Ending::kLost:
+      return "lost";
+  }
+  return "lost";
+}
+
 std::string_view ViolationName(ViolationKind kind) {
   switch (kind) {
     case ViolationKind::kMalformed:

@@ -46,6 +46,9 @@ enum class Ending : uint8_t {
   kLost,        // the shim is gone or was given up; how the command ended is not known
 };
 
+// "exited", "timed_out" and so on.
+std::string_view EndingName(Ending ending);
+
 // As the shim tells it, but for kTimedOut and kCancelled, which the host may know better.
 struct Outcome {
   StepId id;

@@ -21,12 +21,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string_view EndingName(Ending ending) {
-  constexpr std::string_view kNames[] = {"exited",    "signalled",   "timed out",
-                                         "cancelled", "not started", "lost"};
-  return kNames[static_cast<size_t>(ending)];
-}
-
 // An action in words, so that tests read as a story.
 struct Describe {
   std::string operator()(const StepChange& change) const {
@@ -405,8 +399,8 @@ TEST_F(CommandTrackerTest, OutcomesTellHowACommandEnded) {
   Say(StepCompleted{.id = {1}, .exit_code = 139, .signal = 11});
   Say(StepCompleted{.id = {2}, .exit_code = 143, .signal = 15, .timed_out = true});
   Say(StepCompleted{.id = {3}, .exit_code = 127, .error = "no such program"});
-  EXPECT_THAT(Actions(), ElementsAre("ended 1 signalled 139", "ended 2 timed out 143",
-                                     "ended 3 not started 127"));
+  EXPECT_THAT(Actions(), ElementsAre("ended 1 signalled 139", "ended 2 timed_out 143",
+                                     "ended 3 not_started 127"));
 }
 
 TEST_F(CommandTrackerTest, TheHostStepsInIfTheShimForgetsATimeout) {
@@ -418,7 +412,7 @@ TEST_F(CommandTrackerTest, TheHostStepsInIfTheShimForgetsATimeout) {
   EXPECT_THAT(Actions(), ElementsAre(R"(send {"type":"cancel","id":7})"));
   EXPECT_EQ(*tracker_.Deadline() - clock_.Now(), 3s);
   Say(StepCompleted{.id = {7}, .exit_code = 143, .signal = 15});
-  EXPECT_THAT(Actions(), ElementsAre("ended 7 timed out 143"));
+  EXPECT_THAT(Actions(), ElementsAre("ended 7 timed_out 143"));
 }
 
 TEST_F(CommandTrackerTest, ACommandThatIsNotEndedByTheShimIsEndedByTheHost) {

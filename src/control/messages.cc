@@ -46,6 +46,7 @@ Json ToJson(const Exec& exec) {
   if (exec.timeout) json.Set("timeout_ms", exec.timeout->count());
   if (exec.grace != kDefaultGrace) json.Set("grace_ms", exec.grace.count());
   if (exec.more_come) json.Set("more_come", true);
+  if (exec.output_given) json.Set("output_given", true);
   return json;
 }
 
@@ -134,6 +135,7 @@ Result<HostMessage> DecodeExec(const Fields& in) {
   }
   TRY_ASSIGN(exec.takes_input, in.Flag("input"));
   TRY_ASSIGN(exec.more_come, in.Flag("more_come"));
+  TRY_ASSIGN(exec.output_given, in.Flag("output_given"));
   if (in.Has("timeout_ms")) {
     TRY_ASSIGN(exec.timeout, in.Milliseconds("timeout_ms", kMaxTimeout));
   }

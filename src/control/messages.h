@@ -66,6 +66,7 @@ struct Exec {
   std::optional<std::chrono::milliseconds> timeout;  // then it is cancelled
   std::chrono::milliseconds grace = kDefaultGrace;   // from SIGTERM to SIGKILL
   bool more_come = false;                            // so the next one may be prepared meanwhile
+  bool output_given = false;  // its output streams come with its release: control/shim_start.h
   friend bool operator==(const Exec&, const Exec&) = default;
 };
 // SIGTERM to all processes of the command, then SIGKILL.

@@ -24,7 +24,8 @@ Exec FullExec() {
           .takes_input = true,
           .timeout = 1500ms,
           .grace = 0ms,
-          .more_come = true};
+          .more_come = true,
+          .output_given = true};
 }
 
 std::vector<HostMessage> HostMessages() {
@@ -147,9 +148,9 @@ TEST(ControlMessages, EveryMemberThatMustBeThereIsMissed) {
     }
   };
   for (const HostMessage& message : HostMessages()) {
-    each_member_missed(
-        Encode(message), DecodeHostMessage,
-        {"env", "cwd", "pty", "input", "timeout_ms", "grace_ms", "more_come", "eof"});
+    each_member_missed(Encode(message), DecodeHostMessage,
+                       {"env", "cwd", "pty", "input", "timeout_ms", "grace_ms", "more_come",
+                        "output_given", "eof"});
   }
   for (const ShimMessage& message : ShimMessages()) {
     const bool free = std::holds_alternative<Problem>(message);

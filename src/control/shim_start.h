@@ -4,7 +4,8 @@
 // For each command the process that is about to become it sends one message over the listener socket: a ListenerMessage with two
 // descriptors, the listener of its seccomp filter and the host's end of a socket pair. It goes on, and executes the program, when
 // one byte comes from that pair; if the host closes its end instead, it ends. With the byte may come descriptors that the host gives
-// to the program: it finds them under the numbers from kFirstGivenFd on. Nothing that another command sends can be taken for it.
+// to the program: it finds them under the numbers from kFirstGivenFd on or, if the order says that output is given, as its standard
+// output and error. Nothing that another command sends can be taken for it.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,8 @@ size_t BytesIn(const Fd& pipe) {
 
 Command::Command(control::Exec exec, Spawned spawned, Channel& channel, MonotonicTime now)
     : exec_(std::move(exec)), spawned_(std::move(spawned)), channel_(channel) {
-  sources_.push_back({.stream = control::Stream::kStdout, .fd = std::move(spawned_.output)});
+  if (spawned_.output)
+    sources_.push_back({.stream = control::Stream::kStdout, .fd = std::move(spawned_.output)});
   if (spawned_.errors)
     sources_.push_back({.stream = control::Stream::kStderr, .fd = std::move(spawned_.errors)});
   if (exec_.timeout) times_out_ = now + *exec_.timeout;
@@ -48,8 +49,8 @@ void Command::Cancel(MonotonicTime now) {
 
 void Command::Signal(int number) {
   int foreground = 0;
-  const int terminal = sources_.front().fd.get();
-  if (exec_.pty && ::ioctl(terminal, TIOCGPGRP, &foreground) == 0 && foreground > 0) {
+  if (exec_.pty && ::ioctl(sources_.front().fd.get(), TIOCGPGRP, &foreground) == 0 &&
+      foreground > 0) {
     ::kill(-foreground, number);
     return;
   }

@@ -100,6 +100,7 @@ void Shim::On(control::Exec exec) {
   }
   channel_.Send(control::StepStarted{id});
   more_come_ = exec.more_come;
+  next_output_ = OutputOf(exec);
   auto spawned = Start(exec);
   if (!spawned.ok()) return CannotStart(id, spawned.error());
   commands_.try_emplace(id, std::move(exec), std::move(spawned).value(), channel_, Now());
@@ -120,7 +121,8 @@ Result<Spawned> Shim::Start(const control::Exec& exec) {
 void Shim::PrepareNext() {
   if (!more_come_ || spare_) return;
   more_come_ = false;  // also where it fails: then the next one starts as the first one did
-  if (auto spare = SpareKeeper::Make(supervision()); spare.ok()) spare_ = std::move(*spare);
+  if (auto spare = SpareKeeper::Make(supervision(), next_output_); spare.ok())
+    spare_ = std::move(*spare);
 }
 
 void Shim::CannotStart(StepId id, const Error& error) {

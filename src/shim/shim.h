@@ -64,7 +64,8 @@ class Shim {
   std::vector<sock_filter> filter_;
   control::LineReader lines_;
   std::map<StepId, Command> commands_;
-  bool more_come_ = false;  // as the host said of the last one
+  bool more_come_ = false;               // as the host said of the last one
+  Output next_output_ = Output::kPiped;  // and what the next one has then, most likely
   std::optional<SpareKeeper> spare_;
 };
 

@@ -32,6 +32,7 @@ namespace {
 
 constexpr char kShell[] = "/bin/sh";
 constexpr size_t kMaxOrderBytes = size_t{32} << 10;  // fits into any socket's buffer
+constexpr size_t kOutputStreams = 2;                 // standard output and error
 constexpr int kBeyondGiven = control::kFirstGivenFd + static_cast<int>(control::kMaxGivenFds);
 
 struct Pipe {
@@ -87,7 +88,7 @@ Result<Fd> EmptyInput() {
   return nothing;
 }
 
-Status ConnectPipes(bool takes_input, Spawned& ours, CommandEnds& theirs) {
+Status ConnectPipes(bool takes_input, Output output_kind, Spawned& ours, CommandEnds& theirs) {
   if (takes_input) {
     TRY_ASSIGN(Pipe input, NewPipe());
     theirs.input = std::move(input.read);
@@ -95,6 +96,7 @@ Status ConnectPipes(bool takes_input, Spawned& ours, CommandEnds& theirs) {
   } else {
     TRY_ASSIGN(theirs.input, EmptyInput());
   }
+  if (output_kind == Output::kGiven) return Ok();
   TRY_ASSIGN(Pipe output, NewPipe());
   TRY_ASSIGN(Pipe errors, NewPipe());
   ours.output = std::move(output.read);
@@ -128,6 +130,8 @@ class Starter {
     ConnectStreams();
     if (exec_.cwd && ::chdir(exec_.cwd->c_str()) != 0) Fail(Fate::kNoFolder);
     if (!supervision_.filter.empty()) BecomeSupervised();
+    errno = EINVAL;
+    if (exec_.output_given && !(given_[0] && given_[1])) Fail(Fate::kNotReleased);
     // Not closed at once: the pipe of reports must outlive a failing exec.
     ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
     HandOverGiven();
@@ -150,6 +154,7 @@ class Starter {
       return;
     }
     ::dup2(ends_.input.get(), 0);
+    if (exec_.output_given) return;
     ::dup2(ends_.output.get(), 1);
     ::dup2(ends_.errors.get(), 2);
   }
@@ -188,6 +193,7 @@ class Starter {
     errno = ECANCELED;
     if (!received.ok() || received->size != 1 || received->fd_count > control::kMaxGivenFds)
       Fail(Fate::kNotReleased);
+    if (exec_.output_given && received->fd_count != kOutputStreams) Fail(Fate::kNotReleased);
     for (size_t i = 0; i < received->fd_count; ++i) given_[i] = OutOfTheWay(received->fds[i]);
   }
 
@@ -197,8 +203,9 @@ class Starter {
   }
 
   void HandOverGiven() {
+    const int first = exec_.output_given ? STDOUT_FILENO : control::kFirstGivenFd;
     for (size_t i = 0; i < given_.size(); ++i) {
-      if (given_[i]) ::dup2(given_[i].get(), control::kFirstGivenFd + static_cast<int>(i));
+      if (given_[i]) ::dup2(given_[i].get(), first + static_cast<int>(i));
     }
   }
 
@@ -301,11 +308,12 @@ void MakeOursNonBlocking(const Spawned& ours) {
 
 }  // namespace
 
-Result<SpareKeeper> SpareKeeper::Make(const Supervision& supervision) {
+Result<SpareKeeper> SpareKeeper::Make(const Supervision& supervision, Output output) {
   SpareKeeper spare;
+  spare.output_ = output;
   Spawned& ours = spare.spawned_;
   CommandEnds theirs;
-  TRY(ConnectPipes(true, ours, theirs));
+  TRY(ConnectPipes(true, output, ours, theirs));
   TRY_ASSIGN(Pipe reports, NewPipe());
   const Fd told(::fcntl(reports.write.get(), F_DUPFD_CLOEXEC, kBeyondGiven));
   int pair[2];
@@ -322,6 +330,7 @@ Result<SpareKeeper> SpareKeeper::Make(const Supervision& supervision) {
 }
 
 std::optional<Spawned> SpareKeeper::Start(const control::Exec& exec) {
+  if (OutputOf(exec) != output_) return std::nullopt;
   const std::string line = control::Encode(exec);
   if (line.size() > kMaxOrderBytes ||
       ::send(orders_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
@@ -336,7 +345,7 @@ Result<Spawned> Spawn(const control::Exec& exec, const Supervision& supervision)
   if (exec.pty) {
     TRY(ConnectTerminal(*exec.pty, exec.takes_input, ours));
   } else {
-    TRY(ConnectPipes(exec.takes_input, ours, theirs));
+    TRY(ConnectPipes(exec.takes_input, OutputOf(exec), ours, theirs));
   }
   TRY_ASSIGN(Pipe reports, NewPipe());
   // A given descriptor must not take its number.

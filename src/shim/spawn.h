@@ -49,9 +49,15 @@ struct Spawned {
   pid_t keeper = -1;
   Fd reports;
   Fd input;   // the same terminal as `output` if it has one; invalid if it takes no input
-  Fd output;  // the pipe of its standard output, or its terminal
-  Fd errors;  // invalid on a terminal
+  Fd output;  // the pipe of its standard output, or its terminal; invalid if it is given
+  Fd errors;  // invalid on a terminal, too
 };
+
+// kGiven: the command gets the ends of its output with its release, and nothing of it passes here.
+enum class Output : uint8_t { kPiped, kGiven };
+inline Output OutputOf(const control::Exec& exec) {
+  return exec.output_given ? Output::kGiven : Output::kPiped;
+}
 
 // Returns once the keeper exists; what goes wrong later comes as a report.
 Result<Spawned> Spawn(const control::Exec& exec, const Supervision& supervision);
@@ -61,14 +67,16 @@ Result<Spawned> Spawn(const control::Exec& exec, const Supervision& supervision)
 class SpareKeeper {
  public:
   // `supervision` must outlive this process.
-  static Result<SpareKeeper> Make(const Supervision& supervision);
+  static Result<SpareKeeper> Make(const Supervision& supervision, Output output);
 
   pid_t pid() const { return spawned_.keeper; }
-  // As Spawn(), once, and not with a terminal. nullopt: somebody has killed it, or the command is too long; it is of no use any more.
+  // As Spawn(), once, and not with a terminal. nullopt: somebody has killed it, or the command is too long or has
+  // another kind of output; it is of no use any more.
   std::optional<Spawned> Start(const control::Exec& exec);
 
  private:
   Spawned spawned_;
+  Output output_ = Output::kPiped;
   Fd orders_;  // takes one message; closed without one, it ends
 };
 
