@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -37,7 +38,8 @@ class SupervisedWorld : public ::testing::Test {
   void Open(undo::UndoOptions options = {}) {
     log_ =
         Must(undo::UndoLog::Open({.project = space_.project(), .store = space_.store()}, options));
-    supervisor_ = Must(bridge::Supervisor::Create({{space_.project(), &log_->interceptor()}}));
+    supervisor_ = Must(
+        bridge::Supervisor::Create({{space_.project(), &log_->interceptor()}}, max_parked_calls_));
   }
   std::unique_ptr<RunningWorld> Start(const std::string& command, WorldOptions options = {}) {
     options.uid = geteuid();
@@ -57,6 +59,7 @@ class SupervisedWorld : public ::testing::Test {
   }
 
   TempWorkspace space_;
+  size_t max_parked_calls_ = bridge::kMaxParkedCalls;
   std::unique_ptr<undo::UndoLog> log_;
   std::unique_ptr<bridge::Supervisor> supervisor_;
 };
@@ -140,6 +143,105 @@ TEST_F(SupervisedWorld, ServingDoesNotWaitForACall) {
   EXPECT_LT(world->command().unserved(), 0);
   EXPECT_EQ(world->Finish().exit_code, 0);
   EXPECT_TRUE(space_.Exists("new1"));
+}
+
+// A safeguard that lets nothing else happen while it asks, as that of a session does.
+class SupervisedHold : public SupervisedWorld {
+ protected:
+  struct Handler : undo::SafeguardHandler {
+    explicit Handler(SupervisedHold& test) : test_(test) {}
+    undo::Decision Decide(const undo::SafeguardQuestion& question) override {
+      test_.supervisor_->BeginHold();
+      const undo::Decision decision = test_.asking_.Decide(question);
+      test_.supervisor_->EndHold();
+      return decision;
+    }
+    SupervisedHold& test_;
+  };
+  // One removes something and is held; then so many threads make a folder each, and say what became of it.
+  void StartHeldWithCallers(int callers) {
+    undo::UndoOptions options;
+    options.safeguards.delete_count = 1;
+    options.safeguard_handler = &handler_;
+    Open(options);
+    Must(log_->OpenStep({.label = "held"}));
+    world_ = Start(
+        "python3 -c '\n"
+        "import collections, errno, os, sys, threading, time\n"
+        "said = collections.Counter()\n"
+        "def make(i):\n"
+        "  try:\n    os.mkdir(\"m%d\" % i)\n    said[\"made\"] += 1\n"
+        "  except OSError as error:\n    said[errno.errorcode[error.errno]] += 1\n"
+        "threading.stack_size(1 << 16)\n"
+        "first = threading.Thread(target=os.unlink, args=(\"d/f0\",))\n"
+        "first.start()\n"
+        "while not os.path.exists(sys.argv[1]): time.sleep(0.02)\n"
+        "all = [threading.Thread(target=make, args=(i,)) for i in range(int(sys.argv[2]))]\n"
+        "for one in all: one.start()\n"
+        "for one in all + [first]: one.join()\n"
+        "print(sorted(said.items()))\n' $OUT/asked " +
+        std::to_string(callers));
+    ASSERT_TRUE(Eventually([&] { return question_ != 0; }));
+    std::ofstream(space_.root() + "/asked") << "yes";
+  }
+  static size_t OwnThreads() {
+    size_t threads = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+      (void)entry;
+      ++threads;
+    }
+    return threads;
+  }
+  std::vector<std::string> Made() const {
+    std::vector<std::string> made;
+    for (const auto& entry : std::filesystem::directory_iterator(space_.project())) {
+      if (entry.path().filename().native()[0] == 'm') made.push_back(entry.path().filename());
+    }
+    return made;
+  }
+
+  std::atomic<uint64_t> question_{0};
+  undo::WaitingSafeguard asking_{
+      60s, [this](const undo::SafeguardQuestion& asked) { question_ = asked.id; }};
+  Handler handler_{*this};
+  std::unique_ptr<RunningWorld> world_;
+};
+
+TEST_F(SupervisedHold, SG_07_DOS_02_BeyondTheMostThatMayBeParkedCallsFailWithENOSPC) {
+  max_parked_calls_ = 20;
+  StartHeldWithCallers(200);
+  EXPECT_TRUE(Eventually([&] { return supervisor_->parked_calls() == 20; }));
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(supervisor_->parked_calls(), 20u);
+  EXPECT_EQ(Made(), std::vector<std::string>());
+  EXPECT_TRUE(asking_.Answer(question_, undo::Decision::kAllow));
+  const CommandResult result = world_->Finish();
+  EXPECT_EQ(result.output, "[('ENOSPC', 180), ('made', 20)]\n");
+  EXPECT_EQ(Made().size(), 20u);
+  EXPECT_EQ(supervisor_->parked_calls(), 0u);
+  EXPECT_FALSE(space_.Exists("d/f0"));
+}
+
+TEST_F(SupervisedHold, ParkedCallsTakeNoThreadsAndAllHappenAfterwards) {
+  EXPECT_EQ(bridge::kMaxParkedCalls, 10'000u);
+  StartHeldWithCallers(300);
+  EXPECT_TRUE(Eventually([&] { return supervisor_->parked_calls() == 300; }));
+  EXPECT_LT(OwnThreads(), 12u);
+  EXPECT_EQ(Made(), std::vector<std::string>());
+  EXPECT_TRUE(asking_.Answer(question_, undo::Decision::kAllow));
+  EXPECT_EQ(world_->Finish().output, "[('made', 300)]\n");
+  EXPECT_EQ(supervisor_->parked_calls(), 0u);
+}
+
+TEST_F(SupervisedHold, WhatIsParkedWhenItsCommandEndsDoesNotHappen) {
+  StartHeldWithCallers(50);
+  EXPECT_TRUE(Eventually([&] { return supervisor_->parked_calls() == 50; }));
+  ::kill(world_->pid(), SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return supervisor_->parked_calls() == 0; }));
+  EXPECT_TRUE(asking_.Answer(question_, undo::Decision::kDeny));
+  world_->Finish();
+  EXPECT_EQ(Made(), std::vector<std::string>());
+  EXPECT_TRUE(space_.Exists("d/f0"));
 }
 
 TEST_F(SupervisedWorld, AHeldCallerCanBeKilledAndItsOperationDoesNotHappen) {

@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 
 #include <compare>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "base/thread_annotations.h"
 #include "bridge/supervise/listener.h"
 #include "bridge/supervise/live_writers.h"
+#include "bridge/supervise/parking.h"
 #include "bridge/supervise/resolve.h"
 #include "bridge/supervise/syscall_table.h"
 #include "bridge/supervise/task.h"
@@ -68,26 +70,31 @@ class Refusals {
  public:
   void Note(const Error& error) {
     MutexLock lock(mutex_);
-    ++count_;
-    if (first_.empty()) first_ = error.message();
+    if (first_)
+      ++more_;
+    else
+      first_ = error;
   }
-  // Since it was asked last. "": none.
-  std::string Take() {
+  // Since it was asked last. nullopt: none.
+  std::optional<Error> Take() {
     MutexLock lock(mutex_);
-    std::string text = std::exchange(first_, "");
-    const size_t more = std::exchange(count_, 0) - (text.empty() ? 0 : 1);
-    return more == 0 ? text : text + " (and " + std::to_string(more) + " more)";
+    std::optional<Error> first = std::exchange(first_, std::nullopt);
+    const size_t more = std::exchange(more_, 0);
+    if (more == 0) return first;
+    return Error(first->code(), first->message() + " (and " + std::to_string(more) + " more)");
   }
 
  private:
   Mutex mutex_;
-  size_t count_ GUARDED_BY(mutex_) = 0;
-  std::string first_ GUARDED_BY(mutex_);
+  std::optional<Error> first_ GUARDED_BY(mutex_);
+  size_t more_ GUARDED_BY(mutex_) = 0;
 };
 
 // What all commands of a supervisor share.
 struct Shared {
+  explicit Shared(size_t max_parked_calls) : parking(max_parked_calls) {}
   std::vector<std::unique_ptr<Project>> projects;
+  Parking parking;
   TaskCache tasks;
   LiveWriters writers;
   Resolver resolver{projects, writers};

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <system_error>
 #include <thread>
 
@@ -20,6 +21,7 @@
 namespace sandglass::bridge {
 namespace {
 
+constexpr size_t kWorkersForParked = 8;
 constexpr size_t kMaxWorkers = 64;  // of one command, held operations and all; they end with it
 constexpr std::chrono::milliseconds kLookEvery{1};
 constexpr int kQuietLooks = 8;  // so many without a call, and the guard sleeps until there is one
@@ -35,16 +37,27 @@ bool HasProof(const SyscallRule& rule) { return rule.fd >= 0 || rule.at.path >= 
 // and the same task calls, whoever has the seat performs each call without giving the seat away: that task makes no other call before
 // it is answered. When another one calls, several may be at work, and the seat goes to another worker before the call is performed.
 // The guard looks after calls that take long meanwhile (a safeguard asks somebody, content is copied): it gives their seat away.
-struct SupervisedCommand::State {
-  State(Shared& shared_state, Fd fd) : shared(shared_state), listener(std::move(fd)) {}
+struct SupervisedState {
+  SupervisedState(Shared& shared_state, Fd fd) : shared(shared_state), listener(std::move(fd)) {}
 
   enum class Started : uint8_t { kNo, kYes };
-  Started Start(void (State::*work)()) REQUIRES(mutex);
+  Started Start(void (SupervisedState::*work)()) REQUIRES(mutex);
   Started StartWorker() REQUIRES(mutex);
   Status StartFirst() EXCLUDES(mutex);
   void Work();
-  bool TakeSeat() EXCLUDES(mutex);
+  // What a worker does next.
+  struct Duty {
+    enum class Kind : uint8_t { kSit, kPerform, kEnd } kind;
+    seccomp_notif call = {};  // kPerform
+  };
+  Duty NextDuty() EXCLUDES(mutex);
   void Sit();
+  void PerformParked(const seccomp_notif& notification);
+  enum class Parked : uint8_t { kNo, kYes };
+  Parked Park(const seccomp_notif& notification) EXCLUDES(mutex);
+  bool HasDue() const REQUIRES(mutex) { return !parked.empty() && !shared.parking.is_on(); }
+  void TakeUpParked() EXCLUDES(mutex);
+  void FillSeat() REQUIRES(mutex);
   uint64_t TakeUp(pid_t task) EXCLUDES(mutex);
   bool KeepsSeat(uint64_t turn) EXCLUDES(mutex);
   void GiveSeatAway() REQUIRES(mutex);
@@ -79,12 +92,13 @@ struct SupervisedCommand::State {
     kAsleep,
     kAwake
   } guard GUARDED_BY(mutex) = GuardIs::kNotThere;
+  std::deque<seccomp_notif> parked GUARDED_BY(mutex);
   bool ended GUARDED_BY(mutex) = false;
   bool joined GUARDED_BY(mutex) = false;
 };
 
 // The user may have no more processes to give.
-SupervisedCommand::State::Started SupervisedCommand::State::Start(void (State::*work)()) {
+SupervisedState::Started SupervisedState::Start(void (SupervisedState::*work)()) {
   try {
     threads.emplace_back(work, this);
     return Started::kYes;
@@ -94,49 +108,99 @@ SupervisedCommand::State::Started SupervisedCommand::State::Start(void (State::*
 }
 
 // None: those that there are take up what is to be done when they have ended theirs.
-SupervisedCommand::State::Started SupervisedCommand::State::StartWorker() {
-  const Started started = Start(&State::Work);
+SupervisedState::Started SupervisedState::StartWorker() {
+  const Started started = Start(&SupervisedState::Work);
   if (started == Started::kYes) ++workers;
   return started;
 }
 
-Status SupervisedCommand::State::StartFirst() {
+Status SupervisedState::StartFirst() {
   MutexLock lock(mutex);
   if (StartWorker() == Started::kYes) return Ok();
   return Error::FromErrno(EAGAIN, "start a thread that serves a command");
 }
 
-void SupervisedCommand::State::Work() {
+void SupervisedState::Work() {
   ::pthread_setname_np(::pthread_self(), "sg-supervise");
   CHECK(::unshare(CLONE_FS) == 0);
   CHECK(::chdir("/") == 0);
   ::umask(077);
-  while (TakeSeat()) Sit();
+  for (Duty duty = NextDuty(); duty.kind != Duty::Kind::kEnd; duty = NextDuty()) {
+    if (duty.kind == Duty::Kind::kSit)
+      Sit();
+    else
+      PerformParked(duty.call);
+  }
   MutexLock lock(mutex);
   --workers;
   changed.NotifyAll();
 }
 
 // Waits for it, as long as there are processes: ending and starting workers as calls come and go would cost more than those that rest.
-// False: there is nothing to do any more.
-bool SupervisedCommand::State::TakeSeat() {
+SupervisedState::Duty SupervisedState::NextDuty() {
   MutexLock lock(mutex);
   ++resting;
-  while (seat_taken && !ended) seat_free.Wait(mutex);
+  while (seat_taken && !HasDue() && !ended) seat_free.Wait(mutex);
   --resting;
-  if (ended) return false;
-  seat_taken = true;
-  return true;
+  if (ended) return {Duty::Kind::kEnd};
+  if (!HasDue()) {
+    seat_taken = true;
+    return {Duty::Kind::kSit};
+  }
+  const Duty duty{Duty::Kind::kPerform, parked.front()};
+  parked.pop_front();
+  shared.parking.Leave(1);
+  if (!seat_taken) FillSeat();
+  return duty;
+}
+
+// Nobody has it.
+void SupervisedState::FillSeat() {
+  if (resting > 0) return seat_free.NotifyOne();
+  if (workers < kMaxWorkers) StartWorker();
+}
+
+// Of one that was parked its worker does not have the seat.
+void SupervisedState::PerformParked(const seccomp_notif& notification) {
+  Answer answer = Handle(notification);
+  if (answer.kind == Answer::Kind::kHandOver) answer = Give(notification, std::move(answer));
+  Send(notification, answer);
+}
+
+// Under the lock with which those that are parked are taken up, so that none comes too late for that.
+SupervisedState::Parked SupervisedState::Park(const seccomp_notif& notification) {
+  {
+    MutexLock lock(mutex);
+    if (!shared.parking.is_on()) return Parked::kNo;
+    if (shared.parking.Take()) {
+      parked.push_back(notification);
+      return Parked::kYes;
+    }
+  }
+  Send(notification, Answer::Fail(ENOSPC));
+  return Parked::kYes;
+}
+
+// As many at once as there may be anyway.
+void SupervisedState::TakeUpParked() {
+  MutexLock lock(mutex);
+  if (ended || parked.empty()) return;
+  const size_t wanted = std::min(parked.size(), kWorkersForParked);
+  for (size_t free = resting; free < wanted && workers < kMaxWorkers; ++free) {
+    if (StartWorker() == Started::kNo) break;
+  }
+  seat_free.NotifyAll();
 }
 
 // Until the seat is another's, or nobody is left that could call.
-void SupervisedCommand::State::Sit() {
+void SupervisedState::Sit() {
   bool seated = true;
   while (seated) {
     seccomp_notif notification;
     const Listener::Received received = listener.Receive(notification);
     if (received == Listener::Received::kNothing) continue;
     if (received == Listener::Received::kEnded) return End();
+    if (Park(notification) == Parked::kYes) continue;
     const uint64_t mine = TakeUp(static_cast<pid_t>(notification.pid));
     Answer answer = Handle(notification);
     if (answer.kind == Answer::Kind::kHandOver) answer = Give(notification, std::move(answer));
@@ -147,7 +211,7 @@ void SupervisedCommand::State::Sit() {
 }
 
 // Which turn this is; 0: the seat is given away already.
-uint64_t SupervisedCommand::State::TakeUp(pid_t task) {
+uint64_t SupervisedState::TakeUp(pid_t task) {
   MutexLock lock(mutex);
   ++turn;
   const bool others_call = last_task != task && last_task != 0;
@@ -162,23 +226,22 @@ uint64_t SupervisedCommand::State::TakeUp(pid_t task) {
 }
 
 // The call of that turn is performed. Does its worker still have the seat?
-bool SupervisedCommand::State::KeepsSeat(uint64_t mine) {
+bool SupervisedState::KeepsSeat(uint64_t mine) {
   MutexLock lock(mutex);
   if (!performing || turn != mine) return false;
   performing = false;
   return true;
 }
 
-void SupervisedCommand::State::GiveSeatAway() {
+void SupervisedState::GiveSeatAway() {
   seat_taken = performing = false;
-  if (resting > 0) return seat_free.NotifyOne();
-  if (workers < kMaxWorkers) StartWorker();
+  FillSeat();
 }
 
-void SupervisedCommand::State::WakeGuard() {
+void SupervisedState::WakeGuard() {
   if (guard == GuardIs::kAwake) return;
   if (guard == GuardIs::kNotThere) {
-    if (Start(&State::Guard) == Started::kNo) return;  // the next call tries again
+    if (Start(&SupervisedState::Guard) == Started::kNo) return;  // the next call tries again
   } else {
     guard_wakeup.NotifyOne();
   }
@@ -186,7 +249,7 @@ void SupervisedCommand::State::WakeGuard() {
 }
 
 // Looks again and again as long as there are calls; if it finds the same one twice, that one is held up.
-void SupervisedCommand::State::Guard() {
+void SupervisedState::Guard() {
   MutexLock lock(mutex);
   int quiet = 0;
   while (!ended) {
@@ -208,16 +271,18 @@ void SupervisedCommand::State::Guard() {
   }
 }
 
-void SupervisedCommand::State::End() {
+void SupervisedState::End() {
   MutexLock lock(mutex);
   ended = true;
+  shared.parking.Leave(parked.size());
+  parked.clear();
   seat_free.NotifyAll();
   guard_wakeup.NotifyAll();
   changed.NotifyAll();
 }
 
 // How many tasks there are, and folders they are in, is up to the commands. What failed for want of a descriptor changed nothing.
-Answer SupervisedCommand::State::Handle(const seccomp_notif& notification) {
+Answer SupervisedState::Handle(const seccomp_notif& notification) {
   calls.fetch_add(1, std::memory_order_relaxed);
   if (shared.before_call && !shared.before_call().ok()) return Answer::Fail(EIO);
   const auto is_short = [](const Answer& answer) {
@@ -232,7 +297,7 @@ Answer SupervisedCommand::State::Handle(const seccomp_notif& notification) {
   return is_short(answer) ? Answer::Fail(ENFILE) : std::move(answer);
 }
 
-Answer SupervisedCommand::State::Try(const seccomp_notif& notification) {
+Answer SupervisedState::Try(const seccomp_notif& notification) {
   const std::span<const uint64_t, 6> args(reinterpret_cast<const uint64_t*>(notification.data.args),
                                           6);
   const Interface interface =
@@ -254,12 +319,12 @@ Answer SupervisedCommand::State::Try(const seccomp_notif& notification) {
   }
 }
 
-Answer SupervisedCommand::State::Give(const seccomp_notif& call, Answer answer) const {
+Answer SupervisedState::Give(const seccomp_notif& call, Answer answer) const {
   const auto number = listener.Give(call, std::move(answer.fd), answer.fd_flags);
   return number.ok() ? Answer::Return(*number) : Answer::Fail(number.error().sys_errno());
 }
 
-void SupervisedCommand::State::Send(const seccomp_notif& call, const Answer& answer) const {
+void SupervisedState::Send(const seccomp_notif& call, const Answer& answer) const {
   const uint64_t id = call.id;
   switch (answer.kind) {
     case Answer::Kind::kContinue:
@@ -274,11 +339,13 @@ void SupervisedCommand::State::Send(const seccomp_notif& call, const Answer& ans
   }
 }
 
-Supervisor::Supervisor() : shared_(std::make_unique<Shared>()) {}
+Supervisor::Supervisor(size_t max_parked_calls)
+    : shared_(std::make_unique<Shared>(max_parked_calls)) {}
 Supervisor::~Supervisor() = default;
 
-Result<std::unique_ptr<Supervisor>> Supervisor::Create(const std::vector<ProjectSpec>& projects) {
-  std::unique_ptr<Supervisor> supervisor(new Supervisor());
+Result<std::unique_ptr<Supervisor>> Supervisor::Create(const std::vector<ProjectSpec>& projects,
+                                                       size_t max_parked_calls) {
+  std::unique_ptr<Supervisor> supervisor(new Supervisor(max_parked_calls));
   for (const ProjectSpec& spec : projects) {
     auto project = std::make_unique<Project>();
     project->path = spec.path;
@@ -312,11 +379,17 @@ Result<std::shared_ptr<const WorldView>> Supervisor::ViewOf(pid_t pid) {
 
 Result<std::unique_ptr<SupervisedCommand>> Supervisor::Supervise(Fd listener, pid_t pid,
                                                                  Serving serving) {
-  auto state = std::make_shared<SupervisedCommand::State>(*shared_, std::move(listener));
+  auto state = std::make_shared<SupervisedState>(*shared_, std::move(listener));
   auto look = [this, pid, raw = state.get()]() -> Status {
     TRY_ASSIGN(raw->view, ViewOf(pid));
     return Ok();
   };
+  // Before it is served: whoever ends a hold must find it, for it may have parked calls by then.
+  {
+    MutexLock lock(commands_mutex_);
+    std::erase_if(commands_, [](const auto& command) { return command.expired(); });
+    commands_.push_back(state);
+  }
   if (serving == Serving::kOnceCalled) {
     state->look_at_world = std::move(look);
   } else {
@@ -325,6 +398,22 @@ Result<std::unique_ptr<SupervisedCommand>> Supervisor::Supervise(Fd listener, pi
   }
   return std::make_unique<SupervisedCommand>(std::move(state));
 }
+
+void Supervisor::BeginHold() { shared_->parking.Begin(); }
+
+void Supervisor::EndHold() {
+  if (!shared_->parking.End()) return;
+  std::vector<std::shared_ptr<SupervisedState>> commands;
+  {
+    MutexLock lock(commands_mutex_);
+    for (const auto& command : commands_) {
+      if (auto state = command.lock()) commands.push_back(std::move(state));
+    }
+  }
+  for (const auto& command : commands) command->TakeUpParked();
+}
+
+size_t Supervisor::parked_calls() const { return shared_->parking.parked(); }
 
 void Supervisor::SetBeforeCall(std::function<Status()> before_call) {
   shared_->before_call = std::move(before_call);
@@ -340,7 +429,7 @@ bool Supervisor::IsLiveWriter(size_t project, uint64_t device, uint64_t inode) c
 
 void Supervisor::ForgetWriters() { shared_->writers.Clear(); }
 
-std::string Supervisor::TakeRefusals() { return shared_->refusals.Take(); }
+std::optional<Error> Supervisor::TakeRefusals() { return shared_->refusals.Take(); }
 
 SupervisedCommand::SupervisedCommand(std::shared_ptr<State> state) : state_(std::move(state)) {}
 

@@ -1,8 +1,8 @@
 // Supervisor: performs the supervised calls of a world's commands on the projects, through the interceptor.
 //
 // Each command has its own listener, and so its own workers: whose call it was needs no trust. One of them waits for the next call;
-// when that is held up (a safeguard asks somebody, a folder is renamed), another one takes its place, so a held operation never
-// keeps others waiting for long. Workers are threads with an identity, umask and working directory of their own.
+// when that is held up (content is copied, a folder is renamed), another one takes its place, so it keeps nobody else waiting for
+// long. While a safeguard asks somebody, all calls are to wait: they are parked, which takes no worker (parking.h). Workers are threads with an identity, umask and working directory of their own.
 // The supervisor must live outside of the world's pid and user namespaces. Thread-safe.
 #pragma once
 
@@ -10,12 +10,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/thread_annotations.h"
+#include "bridge/supervise/parking.h"
 #include "undo/interceptor.h"
 
 namespace sandglass::bridge {
@@ -23,6 +25,7 @@ namespace sandglass::bridge {
 struct Shared;
 class WorldView;
 class SupervisedCommand;
+struct SupervisedState;
 
 struct ProjectSpec {
   std::string path;  // absolute and without symlinks; the world has it read-only at the same path
@@ -35,7 +38,8 @@ enum class Serving : uint8_t { kAtOnce, kOnceCalled };
 
 class Supervisor {
  public:
-  static Result<std::unique_ptr<Supervisor>> Create(const std::vector<ProjectSpec>& projects);
+  static Result<std::unique_ptr<Supervisor>> Create(const std::vector<ProjectSpec>& projects,
+                                                    size_t max_parked_calls = kMaxParkedCalls);
   ~Supervisor();
 
   // Serves the filter of one command until none of its processes is left, and must outlive it. `pid` is any process of its world,
@@ -46,20 +50,29 @@ class Supervisor {
   // command is supervised.
   void SetBeforeCall(std::function<Status()> before_call);
 
+  // From here to EndHold() no call is looked at that comes meanwhile: it is parked, and performed afterwards. Beyond the most that may be
+  // parked, calls fail with ENOSPC. Holds may overlap; any thread, also a worker.
+  void BeginHold();
+  void EndHold() EXCLUDES(commands_mutex_);
+  size_t parked_calls() const;
+
   // Objects of a project (by its place in the list given to Create) that a process may still write to. Valid until the next call.
   std::vector<undo::ObjectRef> LiveWriters(size_t project);
   // Is the object one of them? Asked beside anything else: the answer may be a moment old.
   bool IsLiveWriter(size_t project, uint64_t device, uint64_t inode) const;
   // No process of any command is left.
   void ForgetWriters();
-  // What undo did not let commands do since this was asked last, in words; "": nothing.
-  std::string TakeRefusals();
+  // What undo did not let commands do since this was asked last: why the first was refused, and how many more there were. nullopt:
+  // nothing.
+  std::optional<Error> TakeRefusals();
 
  private:
-  Supervisor();
+  explicit Supervisor(size_t max_parked_calls);
   Result<std::shared_ptr<const WorldView>> ViewOf(pid_t pid) EXCLUDES(last_view_mutex_);
 
   std::unique_ptr<Shared> shared_;
+  Mutex commands_mutex_;
+  std::vector<std::weak_ptr<SupervisedState>> commands_ GUARDED_BY(commands_mutex_);
   Mutex last_view_mutex_;
   // One world has many commands. Owners: this and all commands of the world.
   std::shared_ptr<const WorldView> last_view_ GUARDED_BY(last_view_mutex_);
@@ -68,7 +81,7 @@ class Supervisor {
 // A command under supervision. Destroying it waits for its processes to end.
 class SupervisedCommand {
  public:
-  struct State;
+  using State = SupervisedState;
   explicit SupervisedCommand(std::shared_ptr<State> state);
   SupervisedCommand(const SupervisedCommand&) = delete;
   SupervisedCommand& operator=(const SupervisedCommand&) = delete;
