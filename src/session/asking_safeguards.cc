@@ -13,8 +13,8 @@ namespace sandglass::session {
 using undo::Decision;
 
 AskingSafeguards::AskingSafeguards(int socket, size_t projects, std::chrono::milliseconds timeout,
-                                   WhoAsks who, Tell denied)
-    : socket_(socket), timeout_(timeout), who_(std::move(who)), tell_(std::move(denied)) {
+                                   Hooks hooks)
+    : socket_(socket), timeout_(timeout), hooks_(std::move(hooks)) {
   for (uint32_t i = 0; i < projects; ++i) handlers_.push_back(std::make_unique<Handler>(*this, i));
   reader_ = std::thread([this] { ReadAnswers(); });
 }
@@ -28,13 +28,15 @@ Decision AskingSafeguards::Decide(const SafeguardKey& key,
                                   const undo::SafeguardQuestion& question) {
   // A restore, or a file that a program writes: whoever asked for it by name waits for it, and has confirmed it by that.
   if (std::this_thread::get_id() == server_) return Decision::kAllow;
-  const StepId command = who_();
+  const StepId command = hooks_.who();
   std::optional<Decision> decision = Begin(key, {question.step, command, {}});
   if (!decision) {
+    hooks_.begin_hold();
     Send({key, command, question});
     decision = Await(key);
+    hooks_.end_hold();
   }
-  if (decision == Decision::kDeny) tell_(question);
+  if (decision == Decision::kDeny) hooks_.denied(question);
   return *decision;
 }
 

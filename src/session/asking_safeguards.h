@@ -26,10 +26,15 @@ class AskingSafeguards {
   using Tell = std::function<void(const undo::SafeguardQuestion&)>;
   // The command whose calls the calling thread serves; 0: of none that there still is.
   using WhoAsks = std::function<StepId()>;
-  // `socket` outlives it; `denied` is told of each question that was denied, on the thread that asked, as `who` is asked. `timeout` is
-  // for a session that does not answer at all.
-  AskingSafeguards(int socket, size_t projects, std::chrono::milliseconds timeout, WhoAsks who,
-                   Tell denied);
+  // All are called on the thread that asks.
+  struct Hooks {
+    WhoAsks who;
+    Tell denied;  // of each question that was denied
+    // Around each question, from before it is asked until it is answered: nothing else is to change meanwhile.
+    std::function<void()> begin_hold, end_hold;
+  };
+  // `socket` outlives it. `timeout` is for a session that does not answer at all.
+  AskingSafeguards(int socket, size_t projects, std::chrono::milliseconds timeout, Hooks hooks);
   ~AskingSafeguards();
   AskingSafeguards(const AskingSafeguards&) = delete;
   AskingSafeguards& operator=(const AskingSafeguards&) = delete;
@@ -74,8 +79,7 @@ class AskingSafeguards {
   const int socket_;
   const std::chrono::milliseconds timeout_;
   const std::thread::id server_ = std::this_thread::get_id();  // who answers the session
-  const WhoAsks who_;
-  const Tell tell_;
+  const Hooks hooks_;
   std::vector<std::unique_ptr<Handler>> handlers_;
   Mutex mutex_;
   CondVar answered_;

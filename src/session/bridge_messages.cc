@@ -195,6 +195,7 @@ std::string Encode(const Opened& answer) {
 std::string Encode(const Closed& answer) {
   return WriteJson(Json::Object({{"notices", NoticesToJson(answer.notices)},
                                  {"changed", answer.changed},
+                                 {"unprotected", answer.unprotected},
                                  {"next_step_id", answer.next.value}}));
 }
 
@@ -238,6 +239,7 @@ Result<Closed> DecodeClosed(std::string_view frame) {
   Closed closed;
   TRY_ASSIGN(closed.notices, NoticesFrom(json));
   TRY_ASSIGN(closed.changed, json.GetBool("changed"));
+  TRY_ASSIGN(closed.unprotected, json.GetBool("unprotected"));
   TRY_ASSIGN(closed.next.value, json.GetInt("next_step_id"));
   return closed;
 }

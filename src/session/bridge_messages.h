@@ -93,6 +93,7 @@ struct Opened {
 struct Closed {
   std::vector<std::string> notices;  // what people should know of the step
   bool changed = true;               // false: it changed nothing in any project, for sure
+  bool unprotected = false;          // it is not recorded in full in one of them
   StepId next{0};                    // as of a Position
 };
 struct Ended {

@@ -51,11 +51,12 @@ TEST(BridgeMessages, AnswersSurviveTheWay) {
   ASSERT_TRUE(position.ok());
   EXPECT_EQ(position->next, StepId{9});
   EXPECT_TRUE(position->begun);
-  const auto closed =
-      DecodeClosed(Encode(Closed{.notices = {"a", "\xff"}, .changed = false, .next = StepId{8}}));
+  const auto closed = DecodeClosed(Encode(
+      Closed{.notices = {"a", "\xff"}, .changed = false, .unprotected = true, .next = StepId{8}}));
   ASSERT_TRUE(closed.ok());
   EXPECT_EQ(closed->notices, (std::vector<std::string>{"a", "\xff"}));
   EXPECT_FALSE(closed->changed);
+  EXPECT_TRUE(closed->unprotected);
   EXPECT_EQ(closed->next, StepId{8});
   const auto ended = DecodeEnded(Encode(Ended{.notices = {"c"}}));
   ASSERT_TRUE(ended.ok());

@@ -23,8 +23,10 @@ namespace sandglass::session {
 namespace {
 
 constexpr int kChannel = 3, kEvents = 4, kQuestions = 5;
-// The session denies what nobody answered; this is for one that does not.
-constexpr std::chrono::milliseconds kLongerThanTheSession{10'000};
+// The session denies what nobody answered; this is for one that does not. Longer than a denial takes at most, which ends the processes
+// first, and the world if they do not end (held_steps.cc: 2 + 2 + 10 seconds and what it takes to look): else the bridge would answer
+// those who are still there.
+constexpr std::chrono::milliseconds kLongerThanTheSession{30'000};
 
 struct Ends {
   Fd session, bridge;

@@ -29,6 +29,16 @@ std::string DenialNotice(const undo::SafeguardQuestion& question) {
       undo::SafeguardName(question.kind), question.step.value);
 }
 
+// The library does not know by which words a person sets its limits.
+std::string RefusalNotice(const Error& refused) {
+  std::string text = "a change was refused: " + refused.message();
+  if (refused.code() == Code::kLimit)
+    text +=
+        "; undo.max_single_step_size_bytes in sandglass.toml raises the limit, undo.on_oversize = "
+        "\"unprotected\" goes on without undo, --no-undo-for leaves paths out";
+  return text;
+}
+
 std::optional<std::string> AnswerWith(const RewindAnswer& answer) { return Encode(answer); }
 
 // Nobody waits for it.
@@ -55,10 +65,14 @@ Result<std::unique_ptr<BridgeServer>> BridgeServer::Open(
   if (questions >= 0) {
     server->asking_ = std::make_unique<AskingSafeguards>(
         questions, projects.size(), options.safeguards.timeout,
-        [raw = server.get()] { return raw->CommandServedHere(); },
-        [raw = server.get()](const undo::SafeguardQuestion& question) {
-          raw->notices_.Add(DenialNotice(question));
-        });
+        AskingSafeguards::Hooks{
+            .who = [raw = server.get()] { return raw->CommandServedHere(); },
+            .denied =
+                [raw = server.get()](const undo::SafeguardQuestion& question) {
+                  raw->notices_.Add(DenialNotice(question));
+                },
+            .begin_hold = [raw = server.get()] { raw->supervisor_->BeginHold(); },
+            .end_hold = [raw = server.get()] { raw->supervisor_->EndHold(); }});
   }
   std::vector<bridge::ProjectSpec> specs;
   for (const undo::UndoPaths& paths : projects) {
@@ -194,8 +208,9 @@ Result<Closed> BridgeServer::Do(const CloseStep& ask, Fd) {
                   asking_ && asking_->TakeDenied(step) ? Ending::kTakenBack : Ending::kKept));
   closed.next = book_.NextId();
   closed.notices = notices_.Take();
-  if (std::string refused = supervisor_->TakeRefusals(); !refused.empty())
-    closed.notices.push_back("a change was refused: " + refused);
+  if (const auto refused = supervisor_->TakeRefusals())
+    closed.notices.push_back(RefusalNotice(*refused));
+  closed.unprotected = notices_.TakeUnprotected(step);
   return closed;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "session/held_steps.h"
+#include "session/take_requests.h"
 #include "session/world_link.h"
 
 namespace sandglass::session {
@@ -22,6 +23,11 @@ using control::Stream;
 constexpr size_t kReadBytes = size_t{64} << 10;  // of input
 constexpr std::chrono::milliseconds kCloseAgain{5};
 constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
+
+bool IsReady(const std::vector<pollfd>& fds, int fd) {
+  const auto found = std::ranges::find(fds, fd, &pollfd::fd);
+  return fd >= 0 && found != fds.end() && found->revents != 0;
+}
 
 }  // namespace
 
@@ -34,12 +40,16 @@ Result<CommandReport> CommandRun::Run() {
 
 Result<CommandReport> CommandRun::Carry() {
   if (spec_.shell != nullptr) TRY(OpenShellChannel());
+  if (!shell_ && !streams_.terminal()) {
+    TRY_ASSIGN(pipes_, OutputPipes::Make());
+  }
   TRY_ASSIGN(const auto raw, streams_.BecomeRaw());
   DenyAllQuestions(parts_);  // of ambient steps, which close before this one begins
   TRY(Begin());
   Status status = Act();
   while (status.ok() && !Finished()) status = Turn();
   if (!status.ok()) return GiveUp(status.error());
+  if (pipes_) pipes_->LeaveTo(parts_.left_output);
   return std::move(report_);
 }
 
@@ -50,6 +60,7 @@ Status CommandRun::Begin() {
   if (step.ok()) {
     report_.step = *step;
     begun = parts_.tracker.Start(ExecFor());
+    if (begun.ok()) parts_.last_step = *step;
   }
   const bool refused =
       !begun.ok() && step.ok() &&
@@ -89,6 +100,7 @@ control::Exec CommandRun::ExecFor() const {
   exec.pty = streams_.terminal();
   exec.takes_input = true;
   exec.more_come = spec_.after == AfterCommand::kSessionGoesOn && !shell_;
+  exec.output_given = pipes_.has_value();
   exec.timeout = spec_.timeout;
   return exec;
 }
@@ -99,7 +111,7 @@ bool CommandRun::Finished() const { return closed_ && OnlyCloses(); }
 bool CommandRun::OnlyCloses() const {
   const bool shown =
       std::ranges::all_of(pending_, [](const auto& one) { return one.second.empty(); });
-  return ended_ && shown && !rewinds_.waiting();
+  return ended_ && shown && (!pipes_ || pipes_->drained()) && !rewinds_.waiting();
 }
 
 // --- What the tracker wants done.
@@ -130,6 +142,7 @@ Status CommandRun::CloseSteps() {
   }
   if (!notices.ok()) return notices.error();
   for (std::string& notice : *notices) Warn(std::move(notice));
+  report_.protection = keeper_.protection();
   TRY_ASSIGN(report_.projects, keeper_.Changes());
   return Ok();
 }
@@ -164,6 +177,7 @@ Status CommandRun::Do(const control::Ended& ended) {
   if (ended.outcome.id != report_.step) return Ok();
   report_.outcome = ended.outcome;
   ended_ = true;
+  if (pipes_) pipes_->NoteEnd();
   if (const uint64_t kills = parts_.world->OutOfMemoryKills(); kills > 0)
     Warn(fmt::format("the memory limit was reached, and the kernel killed {} of its processes",
                      kills));
@@ -205,13 +219,7 @@ Runner& CommandRun::runner() {
 
 Status CommandRun::TakeRequests() {
   if (shell_ && !closed_ && !lost_) TRY(shell_->Work());
-  for (auto& [connection, request] : parts_.server->Work()) {
-    rewinds_.Ask(
-        std::move(request),
-        [this, id = connection](const RewindAnswer& answer) { parts_.server->Answer(id, answer); },
-        [this, id = connection](const undo::RewindProgress& at) { parts_.server->Tell(id, at); });
-  }
-  rewinds_.Work();
+  session::TakeRequests(parts_, rewinds_);
   return Ok();
 }
 
@@ -230,6 +238,7 @@ std::vector<pollfd> CommandRun::Watched() const {
     const auto found = pending_.find(stream);
     const bool waits = found != pending_.end() && !found->second.empty();
     fds.push_back({waits ? streams_.OutputFd(stream) : -1, POLLOUT, 0});
+    if (pipes_ && !waits) fds.push_back({pipes_->fd(stream), POLLIN, 0});
   }
   for (const SupervisedProcesses& processes : parts_.processes)
     fds.push_back({processes.listener.get(), 0, 0});
@@ -238,6 +247,7 @@ std::vector<pollfd> CommandRun::Watched() const {
   parts_.server->AddTo(fds);
   if (shell_) shell_->channel().AddTo(fds);
   if (parts_.guest != nullptr) parts_.guest->AddTo(fds);
+  parts_.left_output.AddTo(fds);
   fds.push_back({parts_.bridge->events_fd(), POLLIN, 0});
   return fds;
 }
@@ -256,7 +266,11 @@ Status CommandRun::Turn() {
   if (fds[3].revents != 0 || !input_.empty()) TakeInput();
   // Before output is written, for the guest may be the one who takes it.
   if (parts_.guest != nullptr) parts_.guest->Work();
-  for (Stream stream : kStreams) TRY(WriteOutput(stream));
+  for (Stream stream : kStreams) {
+    TRY(WriteOutput(stream));
+    TRY(ReadOutput(stream, fds));
+  }
+  parts_.left_output.Drop();
   TRY(parts_.bridge->CheckWork());
   TRY(WorkOnQuestions(parts_));
   TRY(NoticeEndedProcesses(parts_));
@@ -302,6 +316,12 @@ Status CommandRun::TakeListeners() {
 }
 
 Status CommandRun::Release(StepId command) {
+  if (pipes_ && command == report_.step) {
+    const auto given = pipes_->given();
+    TRY(parts_.world->Release(command, given));
+    pipes_->CloseGiven();
+    return Ok();
+  }
   if (!shell_ || command != report_.step) return parts_.world->Release(command);
   shell_runner_.NoteShell();
   const auto given = shell_->channel().given();
@@ -339,22 +359,53 @@ void CommandRun::TakeSignals() {
   }
 }
 
+// For so long that nothing else has to wait for it. Of a command that has ended, whether or not there is anything: only that shows
+// that there is nothing.
+Status CommandRun::ReadOutput(Stream stream, const std::vector<pollfd>& fds) {
+  constexpr int kReads = 16;
+  if (!pipes_ || (!ended_ && !IsReady(fds, pipes_->fd(stream)))) return Ok();
+  if (read_.empty()) read_.resize(OutputPipes::kMost);
+  std::string& pending = pending_[stream];
+  for (int reads = 0; pending.empty() && reads < kReads; ++reads) {
+    std::string_view bytes = pipes_->Read(stream, read_);
+    if (bytes.empty()) return Ok();
+    TRY(PassOn(stream, bytes));
+    pending = bytes;
+  }
+  return Ok();
+}
+
 Status CommandRun::WriteOutput(Stream stream) {
   std::string& pending = pending_[stream];
-  while (!pending.empty()) {
-    auto taken = reader_gone_ ? Result(pending.size()) : streams_.Write(stream, pending);
+  std::string_view rest = pending;
+  TRY(PassOn(stream, rest));
+  const size_t taken = pending.size() - rest.size();
+  pending.erase(0, taken);
+  if (!pipes_ && taken > 0) parts_.tracker.OutputTaken(report_.step, taken);
+  return Ok();
+}
+
+// Takes away from `bytes` what was taken.
+Status CommandRun::PassOn(Stream stream, std::string_view& bytes) {
+  while (!bytes.empty()) {
+    auto taken = reader_gone_ ? Result(bytes.size()) : streams_.Write(stream, bytes);
     if (!taken.ok() && taken.error().code() == Code::kCancelled) {
-      // As it would be without us between the two.
-      reader_gone_ = true;
-      (void)parts_.tracker.SendSignal(report_.step, SIGPIPE);
-      continue;
+      LoseReader(stream);
+      bytes = {};
+      return Ok();
     }
     if (!taken.ok()) return taken.error();
     if (*taken == 0) return Ok();
-    pending.erase(0, *taken);
-    parts_.tracker.OutputTaken(report_.step, *taken);
+    bytes.remove_prefix(*taken);
   }
   return Ok();
+}
+
+// As it would be without us between the two.
+void CommandRun::LoseReader(Stream stream) {
+  if (pipes_) return pipes_->Close(stream);
+  reader_gone_ = true;
+  (void)parts_.tracker.SendSignal(report_.step, SIGPIPE);
 }
 
 }  // namespace sandglass::session

@@ -70,9 +70,12 @@ class CommandRun {
   void LoseWorld();
   Status TakeListeners();
   Status Release(StepId command);
+  Status ReadOutput(control::Stream stream, const std::vector<pollfd>& fds);
   void TakeInput();
   void TakeSignals();
   Status WriteOutput(control::Stream stream);
+  Status PassOn(control::Stream stream, std::string_view& bytes);
+  void LoseReader(control::Stream stream);
   void Warn(std::string text) { report_.warnings.push_back(std::move(text)); }
 
   Session::Parts& parts_;
@@ -88,9 +91,11 @@ class CommandRun {
   bool ended_ = false, closed_ = false, lost_ = false;
   std::optional<Instant> close_again_;  // a question was on its way when the step was to close
   std::string input_;                   // read, and not sent yet
+  std::optional<OutputPipes> pipes_;    // none: its output comes from the shim
+  std::string read_;                    // room for what they give; empty until there is something
   std::map<control::Stream, std::string>
-      pending_;  // output that nobody has taken yet; the window bounds it
-  bool reader_gone_ = false;
+      pending_;  // output that nobody has taken yet; the window bounds it, or how much is read at once
+  bool reader_gone_ = false;  // of output that comes from the shim
 };
 
 }  // namespace sandglass::session

@@ -28,14 +28,24 @@ Result<EmptyStep> DecodeLine(std::string_view line) {
   return step;
 }
 
-Status EnterOne(undo::UndoLog& log, const EmptyStep& step) {
-  const auto announced =
-      log.AnnounceStep({.label = step.label, .id = step.id}, undo::IfUnchanged::kRecorded);
-  if (!announced.ok()) return announced.error();
+Status Close(undo::UndoLog& log) {
   auto closed = log.CloseStep();
   if (closed.ok()) return Ok();
   (void)log.AbortStep();  // it stands in the way of the next one
   return closed.error();
+}
+
+Status EnterOne(undo::UndoLog& log, const EmptyStep& step) {
+  const auto announced =
+      log.AnnounceStep({.label = step.label, .id = step.id}, undo::IfUnchanged::kRecorded);
+  return announced.ok() ? Close(log) : Status(announced.error());
+}
+
+// Whoever was killed had begun it, so the log took it back and offers to do it again. Of an empty step that is nothing, and would keep
+// the others out of the history.
+Status EnterInPlaceOf(undo::UndoLog& log, const EmptyStep& interrupted) {
+  const auto opened = log.OpenStep({.label = interrupted.label, .id = interrupted.id});
+  return opened.ok() ? Close(log) : Status(opened.error());
 }
 
 Error NotInHistory(const EmptyStep& step, const Error& why) {
@@ -96,15 +106,20 @@ Status EmptySteps::Enter() {
   return all;
 }
 
-void EnterLeftSteps(const std::string& store, undo::UndoLog& log) {
+Status EnterLeftSteps(const std::string& store, undo::UndoLog& log) {
   const Fd folder(::open(store.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto text = ReadFileAt(folder.get(), kEmptyStepsName, kMaxFile);
-  if (!text.ok()) return;
+  if (!text.ok()) return text.error().code() == Code::kNotFound ? Ok() : Status(text.error());
+  const std::optional<StepId> interrupted = log.recovery().step;
+  Status all;
   for (const EmptyStep& step : DecodeEmptySteps(*text)) {
-    // Else whoever was killed had made it already; it may even have gone again to make room.
-    if (step.id >= log.next_step_id()) (void)EnterOne(log, step);
+    // Whoever was killed had made it already; it may even have gone again to make room.
+    if (step.id != interrupted && step.id < log.next_step_id()) continue;
+    const Status entered = step.id == interrupted ? EnterInPlaceOf(log, step) : EnterOne(log, step);
+    if (!entered.ok() && all.ok()) all = NotInHistory(step, entered.error());
   }
   ForgetLeftSteps(folder.get());
+  return all;
 }
 
 void ForgetLeftSteps(int store_dir) {

@@ -69,7 +69,8 @@ class EmptySteps {
 };
 
 // Makes the entries that a session which was killed had put off, with the time of now. For the owner of a log that has just been opened.
-void EnterLeftSteps(const std::string& store, undo::UndoLog& log);
+// An error: some of them are not in the history; all others are.
+Status EnterLeftSteps(const std::string& store, undo::UndoLog& log);
 
 // Of a store that is about to be discarded.
 void ForgetLeftSteps(int store_dir);

@@ -80,12 +80,12 @@ TEST_F(EmptyStepsOfAStore, WhatAKillLeftIsEnteredAndNoIdIsUsedAgain) {
   killed->PutOff(kFirst);
   killed->PutOff(kSecond);
   Open();
-  EnterLeftSteps(paths_.store, *log_);
+  EXPECT_TRUE(EnterLeftSteps(paths_.store, *log_).ok());
   const auto history = History();
   ASSERT_EQ(history.size(), 2u);
   EXPECT_EQ(history[0].label, kFirst.label);
   EXPECT_EQ(log_->next_step_id(), StepId{6});
-  EnterLeftSteps(paths_.store, *log_);
+  EXPECT_TRUE(EnterLeftSteps(paths_.store, *log_).ok());
   EXPECT_EQ(History().size(), 2u);
   delete killed;
 }
@@ -98,7 +98,7 @@ TEST_F(EmptyStepsOfAStore, WhatWasEnteredBeforeTheKillIsNotEnteredAgain) {
   test::Must(log_->OpenStep({.label = kFirst.label, .id = kFirst.id}));
   test::Must(log_->CloseStep());
   Open();
-  EnterLeftSteps(paths_.store, *log_);
+  EXPECT_TRUE(EnterLeftSteps(paths_.store, *log_).ok());
   const auto history = History();
   ASSERT_EQ(history.size(), 2u);
   EXPECT_EQ(history[0].id, 4);

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "session/held_requests.h"
 #include "session/parts.h"
 
 namespace sandglass::session {
@@ -12,8 +15,9 @@ namespace sandglass::session {
 // Takes questions that came, and denies those whose time is over.
 Status WorkOnQuestions(Session::Parts& parts);
 std::optional<Instant> QuestionDeadline(const Session::Parts& parts);
+std::vector<HeldOperation> HeldOperations(const Session::Parts& parts);
 // kNotFound: nobody waits for that answer (any more).
-Status AnswerQuestion(Session::Parts& parts, const SafeguardKey& key, undo::Decision decision);
+Status AnswerQuestion(Session::Parts& parts, const std::string& id, undo::Decision decision);
 
 // Denies at once what somebody would have to answer who cannot any more. Before the session waits for the bridge, which waits for those
 // who asked.

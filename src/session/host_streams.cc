@@ -1,14 +1,11 @@
 #include "session/host_streams.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <utility>
 
 namespace sandglass::session {
@@ -51,6 +48,7 @@ Result<std::unique_ptr<HostStreams::RawMode>> HostStreams::BecomeRaw() const {
 
 HostStreams::HostStreams(HostStreams&& other) noexcept
     : fds_(other.fds_),
+      outputs_(std::move(other.outputs_)),
       signals_(std::move(other.signals_)),
       mask_before_(other.mask_before_),
       masked_(std::exchange(other.masked_, false)),
@@ -79,19 +77,10 @@ std::optional<control::TerminalSize> HostStreams::terminal() const {
 }
 
 Result<size_t> HostStreams::Write(control::Stream stream, std::string_view bytes) {
-  const int fd = OutputFd(stream);
-  pollfd room{fd, POLLOUT, 0};
-  if (::poll(&room, 1, 0) <= 0 || bytes.empty()) return size_t{0};
-  // A pipe that is writable takes this much without blocking, and the descriptor is shared with others: its flags are not ours.
-  const ssize_t written = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
-  if (written > 0) {
-    const bool inside = bytes[static_cast<size_t>(written) - 1] != '\n';
-    inside_line_[stream == control::Stream::kStdout ? 0 : 1] = inside;
-  }
-  if (written >= 0) return static_cast<size_t>(written);
-  if (errno == EAGAIN || errno == EINTR) return size_t{0};
-  if (errno == EPIPE) return Error(Code::kCancelled, "nobody reads the output any more");
-  return Error::FromErrno(errno, "write the command's output");
+  auto written = outputs_[IndexOf(stream)].Write(bytes);
+  if (!written.ok()) return written.error().WithContext("the command's output");
+  if (*written > 0) inside_line_[IndexOf(stream)] = bytes[*written - 1] != '\n';
+  return written;
 }
 
 }  // namespace sandglass::session

@@ -9,6 +9,7 @@
 
 #include <signal.h>
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/shared_output.h"
 #include "control/messages.h"
 #include "session/command_streams.h"
 
@@ -32,9 +34,7 @@ class HostStreams final : public CommandStreams {
   ~HostStreams() override;
 
   int in() const override { return fds_.in; }
-  int OutputFd(control::Stream stream) const override {
-    return stream == control::Stream::kStdout ? fds_.out : fds_.err;
-  }
+  int OutputFd(control::Stream stream) const override { return outputs_[IndexOf(stream)].fd(); }
   // Readable when TakeSignal has one.
   int signal_fd() const override { return signals_.get(); }
   std::optional<int> TakeSignal() override;
@@ -46,21 +46,24 @@ class HostStreams final : public CommandStreams {
   Result<std::unique_ptr<RawMode>> BecomeRaw() const override;
 
   // What was written there last was no whole line.
-  bool ends_inside_line(control::Stream stream) const {
-    return stream == control::Stream::kStdout ? inside_line_[0] : inside_line_[1];
-  }
+  bool ends_inside_line(control::Stream stream) const { return inside_line_[IndexOf(stream)]; }
   // How much was taken; kCancelled: nobody reads any more.
   Result<size_t> Write(control::Stream stream, std::string_view bytes) override;
 
  private:
-  explicit HostStreams(Descriptors fds) : fds_(fds) {}
+  explicit HostStreams(Descriptors fds)
+      : fds_(fds), outputs_{SharedOutput(fds.out), SharedOutput(fds.err)} {}
+  static size_t IndexOf(control::Stream stream) {
+    return stream == control::Stream::kStdout ? 0 : 1;
+  }
 
   Descriptors fds_;
+  std::array<SharedOutput, 2> outputs_;  // output, error
   Fd signals_;
   sigset_t mask_before_{};
   bool masked_ = false;
   bool has_terminal_ = false;
-  bool inside_line_[2] = {false, false};  // output, error
+  bool inside_line_[2] = {false, false};
 };
 
 }  // namespace sandglass::session

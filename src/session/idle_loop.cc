@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "session/held_steps.h"
+#include "session/take_requests.h"
 #include "session/world_link.h"
 
 namespace sandglass::session {
@@ -29,6 +30,7 @@ std::vector<pollfd> IdleLoop::Watched() const {
     fds.push_back({processes.listener.get(), 0, 0});
   parts_.server->AddTo(fds);
   parts_.guest->AddTo(fds);
+  parts_.left_output.AddTo(fds);
   fds.push_back({parts_.bridge->events_fd(), POLLIN, 0});
   return fds;
 }
@@ -48,8 +50,9 @@ Status IdleLoop::Turn() {
   TRY(WorkOnQuestions(parts_));
   TRY(NoticeEndedProcesses(parts_));
   if ((fds.back().revents & POLLIN) != 0) parts_.TellEvents();
+  parts_.left_output.Drop();
   parts_.guest->Work();
-  TakeRequests();
+  TakeRequests(parts_, rewinds_);
   parts_.tracker.Tick();
   TRY(Act());
   WriteChannel(parts_);
@@ -65,16 +68,6 @@ Status IdleLoop::Act() {
       parts_.log.Warn("the world's shim broke the protocol", {{"detail", violation->detail}});
   }
   return Ok();
-}
-
-void IdleLoop::TakeRequests() {
-  for (auto& [connection, request] : parts_.server->Work()) {
-    rewinds_.Ask(
-        std::move(request),
-        [this, id = connection](const RewindAnswer& answer) { parts_.server->Answer(id, answer); },
-        [this, id = connection](const undo::RewindProgress& at) { parts_.server->Tell(id, at); });
-  }
-  rewinds_.Work();
 }
 
 }  // namespace sandglass::session

@@ -26,7 +26,6 @@ class IdleLoop {
   Status Turn();
   std::vector<pollfd> Watched() const;
   Status Act();
-  void TakeRequests();
 
   Session::Parts& parts_;
   StepKeeper keeper_{parts_};

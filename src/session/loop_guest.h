@@ -5,10 +5,11 @@
 #include <poll.h>
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "session/safeguard_messages.h"
+#include "session/held_requests.h"
 
 namespace sandglass::session {
 
@@ -22,8 +23,8 @@ class LoopGuest {
   // Called in every turn of the loop. May call the session's Ask(), CancelCommand() and the like; must not start, end or run anything.
   virtual void Work() = 0;
   // A step is held until Session::AnswerSafeguard, or until its time is over.
-  virtual void OnSafeguard(const SafeguardAsked& /*asked*/) {}
-  virtual void OnSafeguardSettled(const SafeguardKey& /*key*/, undo::Decision /*decision*/) {}
+  virtual void OnSafeguard(const HeldOperation& /*held*/) {}
+  virtual void OnSafeguardSettled(const std::string& /*id*/, undo::Decision /*decision*/) {}
   // An idle session is to return from Idle().
   virtual bool wants_out() const = 0;
 };

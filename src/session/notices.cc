@@ -20,6 +20,15 @@ void Notices::OnEvicted(const std::vector<StepId>& steps) {
 
 void Notices::OnUnprotected(StepId step, std::string_view why) {
   Add(fmt::format("step {} is not recorded in full: {}", step.value, why));
+  MutexLock lock(mutex_);
+  unprotected_.insert(step);
+}
+
+bool Notices::TakeUnprotected(StepId step) {
+  MutexLock lock(mutex_);
+  const bool was = unprotected_.contains(step);
+  unprotected_.clear();
+  return was;
 }
 
 std::vector<std::string> Notices::Take() {

@@ -1,6 +1,7 @@
 // Notices: what undo did by itself, or did not let commands do, in words for whoever runs them. Thread-safe.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,10 +18,13 @@ class Notices : public undo::UndoObserver {
   // Since they were taken last.
   std::vector<std::string> Take() EXCLUDES(mutex_);
   void Add(std::string text) EXCLUDES(mutex_);
+  // Whether that step, the newest, was told to be not recorded in full.
+  bool TakeUnprotected(StepId step) EXCLUDES(mutex_);
 
  private:
   Mutex mutex_;
   std::vector<std::string> texts_ GUARDED_BY(mutex_);
+  std::set<StepId> unprotected_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sandglass::session

@@ -52,7 +52,9 @@ Status RemoveLeftovers(const std::string& store) {
 Result<std::unique_ptr<undo::UndoLog>> OpenLogSoon(const undo::UndoPaths& paths,
                                                    const undo::UndoOptions& options) {
   TRY_ASSIGN(auto log, Soon(paths.store, [&] { return undo::UndoLog::Open(paths, options); }));
-  EnterLeftSteps(paths.store, *log);
+  // Nothing that could be undone is lost by it.
+  if (const Status entered = EnterLeftSteps(paths.store, *log); !entered.ok())
+    options.log.Warn("history", {{"why", entered.error().message()}});
   return log;
 }
 

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/peer_user.h"
+
 namespace sandglass::session {
 namespace {
 
@@ -20,6 +22,7 @@ constexpr size_t kReadBytes = size_t{64} << 10;
 // From the connection to its whole request.
 constexpr std::chrono::milliseconds kPatience{5'000};
 constexpr std::chrono::milliseconds kFlushPatience{2'000};
+constexpr std::chrono::seconds kListPatience{5};
 
 Result<Fd> OpenStore(const std::string& store) {
   Fd folder(::open(store.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -37,13 +40,6 @@ sockaddr_un AddressIn(const Fd& store) {
 
 const sockaddr* AsAddress(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
-}
-
-bool IsOurUsers(const Fd& socket) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-  return peer.uid == ::geteuid() || peer.uid == 0;
 }
 
 }  // namespace
@@ -83,7 +79,7 @@ RequestServer::~RequestServer() {
   }
   for (auto& [id, connection] : connections_) {
     if (connection.unsent.empty())
-      Answer(id, Refused(Error(Code::kCancelled, "the session has just ended; try again")));
+      Answer(id, Encode(Refused(Error(Code::kCancelled, "the session has just ended; try again"))));
   }
   Flush();
 }
@@ -112,12 +108,13 @@ void RequestServer::Accept(const Door& door) {
   while (connections_.size() < kMaxConnections) {
     Fd socket(::accept4(door.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
-    const bool welcome = IsOurUsers(socket);
+    const bool welcome = IsPeerOurUser(socket.get());
     const ConnectionId id = next_++;
     Connection& connection = connections_[id];
     connection.socket = std::move(socket);
     connection.opened = clock_.Now();
-    if (!welcome) Answer(id, Refused(Error(Code::kDenied, "the session belongs to another user")));
+    if (!welcome)
+      Answer(id, Encode(Refused(Error(Code::kDenied, "the session belongs to another user"))));
   }
 }
 
@@ -142,11 +139,11 @@ bool RequestServer::Read(ConnectionId id, Connection& connection, std::vector<As
   const auto line = connection.lines.Next(bytes);
   if (!line) return false;
   connection.asked = true;
-  auto request = line->ok() ? DecodeRewindRequest(**line) : line->error();
+  auto request = line->ok() ? DecodeSessionRequest(**line) : line->error();
   if (request.ok())
     asked.push_back({id, std::move(*request)});
   else
-    Answer(id, Refused(request.error().WithContext("request")));
+    Answer(id, Encode(Refused(request.error().WithContext("request"))));
   return false;
 }
 
@@ -161,11 +158,11 @@ bool RequestServer::Write(Connection& connection) {
   return false;
 }
 
-void RequestServer::Answer(ConnectionId connection, const RewindAnswer& answer) {
+void RequestServer::Answer(ConnectionId connection, const std::string& line) {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   found->second.asked = true;
-  found->second.unsent += Encode(answer) + '\n';
+  found->second.unsent += line + '\n';
   if (Write(found->second)) found->second.socket.Reset();
 }
 
@@ -203,6 +200,17 @@ Result<Fd> Connect(const std::string& store) {
   const bool nobody = errno == ENOENT || errno == ECONNREFUSED;
   return nobody ? Error(Code::kNotFound, "no session listens there")
                 : Error::FromErrno(errno, "reach the session");
+}
+
+// A session that refuses us has answered, and does not listen any more.
+void Say(const Fd& socket, std::string line) {
+  line += '\n';
+  (void)::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL);
+}
+
+Error Ended() {
+  return Error(Code::kCancelled,
+               "the session ended before it answered; `sandglass history` tells what was done");
 }
 
 // Reads the lines of a connection.
@@ -243,19 +251,27 @@ bool SessionListens(const std::string& store) {
 Result<RewindAnswer> AskSession(const std::string& store, const RewindRequest& request,
                                 const TellProgress& tell) {
   TRY_ASSIGN(const Fd socket, Connect(store));
-  const Error ended(
-      Code::kCancelled,
-      "the session ended before it answered; `sandglass history` tells what was done");
-  const std::string line = Encode(request) + '\n';
-  // A session that refuses us has answered, and does not listen any more.
-  (void)::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL);
+  Say(socket, Encode(request));
   Lines lines(socket);
   while (const auto next = lines.Next()) {
     const auto progress = DecodeProgress(*next);
     if (!progress) return DecodeRewindAnswer(*next);
     if (tell) tell(*progress);
   }
-  return ended;
+  return Ended();
+}
+
+Result<HeldAnswer> AskSession(const std::string& store, const HeldRequest& request) {
+  TRY_ASSIGN(const Fd socket, Connect(store));
+  // Before a denial is answered, processes are ended.
+  const timeval patience{.tv_sec = request.id.empty() ? kListPatience.count() : 0, .tv_usec = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  Say(socket, Encode(request));
+  const auto line = Lines(socket).Next();
+  if (!line && errno == EAGAIN)
+    return Error(Code::kBusy, "the session is at work and did not answer; try again");
+  if (!line) return Ended();
+  return DecodeHeldAnswer(*line);
 }
 
 }  // namespace sandglass::session

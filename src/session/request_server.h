@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "control/line_reader.h"
+#include "session/held_requests.h"
 #include "session/rewind_request.h"
 
 namespace sandglass::session {
@@ -38,15 +39,15 @@ class RequestServer {
   using ConnectionId = uint64_t;
   struct Asked {
     ConnectionId connection;
-    RewindRequest request;
+    SessionRequest request;
   };
   void AddTo(std::vector<pollfd>& fds) const;
   // When to call Work() even if nothing is ready.
   std::optional<Instant> Deadline() const;
   // Takes what came, sends what can be sent. What is no request is refused here.
   std::vector<Asked> Work();
-  // No connection of that id: whoever asked has gone, and nothing happens.
-  void Answer(ConnectionId connection, const RewindAnswer& answer);
+  // The line that answers. No connection of that id: whoever asked has gone, and nothing happens.
+  void Answer(ConnectionId connection, const std::string& line);
   // At once, before the answer to the same connection; lost if it does not take that now.
   void Tell(ConnectionId connection, const undo::RewindProgress& progress);
   // Until all answers are sent, or nobody takes them.
@@ -83,5 +84,7 @@ bool SessionListens(const std::string& store);
 // answered. kDenied: it belongs to somebody else.
 Result<RewindAnswer> AskSession(const std::string& store, const RewindRequest& request,
                                 const TellProgress& tell = {});
+// The same of what is held. kBusy: asked for a list, the session did not answer in time, because it is at work.
+Result<HeldAnswer> AskSession(const std::string& store, const HeldRequest& request);
 
 }  // namespace sandglass::session

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "base/json.h"
 #include "undo/report_json.h"
 
 namespace sandglass::session {
@@ -118,6 +117,10 @@ std::string Encode(const RewindRequest& request) {
 
 Result<RewindRequest> DecodeRewindRequest(std::string_view line) {
   TRY_ASSIGN(const Json json, ParseJson(line, kMaxRequestBytes));
+  return RewindRequestFrom(json);
+}
+
+Result<RewindRequest> RewindRequestFrom(const Json& json) {
   RewindRequest request;
   TRY_ASSIGN(const std::string type, json.GetString("type"));
   TRY_ASSIGN(request.kind, KindNamed(type));

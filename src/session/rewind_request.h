@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "undo/undo_log.h"
 
@@ -64,6 +65,7 @@ RewindAnswer Perform(undo::UndoLog& log, const RewindRequest& request);
 std::string Encode(const RewindRequest& request);
 // kLimit: the line or a value in it is too long or too large. kInvalid: no request.
 Result<RewindRequest> DecodeRewindRequest(std::string_view line);
+Result<RewindRequest> RewindRequestFrom(const Json& json);
 
 // Sent before the answer, any number of times.
 using TellProgress = std::function<void(const undo::RewindProgress&)>;

@@ -4,8 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/json.h"
-
 namespace sandglass::session {
 namespace {
 
@@ -51,15 +49,30 @@ Result<std::vector<std::string>> SamplesFrom(const Json& json) {
 
 }  // namespace
 
-std::string Encode(const SafeguardAsked& asked) {
+Json QuestionToJson(const undo::SafeguardQuestion& question) {
   Json paths = Json::Array();
-  for (const std::string& path : asked.question.sample_paths) paths.Append(BytesToJson(path));
-  Json json = KeyToJson(asked.key);
-  return WriteJson(json.Set("kind", undo::SafeguardName(asked.question.kind))
-                       .Set("step_id", asked.question.step.value)
-                       .Set("command", asked.command.value)
-                       .Set("amount", asked.question.amount)
-                       .Set("sample_paths", std::move(paths)));
+  for (const std::string& path : question.sample_paths) paths.Append(BytesToJson(path));
+  return Json::Object({{"kind", undo::SafeguardName(question.kind)},
+                       {"step_id", question.step.value},
+                       {"amount", question.amount},
+                       {"sample_paths", std::move(paths)}});
+}
+
+Result<undo::SafeguardQuestion> QuestionFromJson(const Json& json) {
+  undo::SafeguardQuestion question;
+  TRY_ASSIGN(const std::string kind, json.GetString("kind"));
+  TRY_ASSIGN(question.kind, KindFrom(kind));
+  TRY_ASSIGN(question.step.value, json.GetInt("step_id"));
+  TRY_ASSIGN(question.amount, json.GetUint("amount"));
+  TRY_ASSIGN(question.sample_paths, SamplesFrom(json));
+  return question;
+}
+
+std::string Encode(const SafeguardAsked& asked) {
+  Json json = QuestionToJson(asked.question);
+  return WriteJson(json.Set("project", asked.key.project)
+                       .Set("question", asked.key.question)
+                       .Set("command", asked.command.value));
 }
 
 std::string Encode(const SafeguardAnswered& answered) {
@@ -71,12 +84,8 @@ Result<SafeguardAsked> DecodeSafeguardAsked(std::string_view frame) {
   TRY_ASSIGN(const Json json, ParseJson(frame, kMaxQuestionBytes));
   SafeguardAsked asked;
   TRY_ASSIGN(asked.key, KeyFrom(json));
-  TRY_ASSIGN(const std::string kind, json.GetString("kind"));
-  TRY_ASSIGN(asked.question.kind, KindFrom(kind));
-  TRY_ASSIGN(asked.question.step.value, json.GetInt("step_id"));
+  TRY_ASSIGN(asked.question, QuestionFromJson(json));
   TRY_ASSIGN(asked.command.value, json.GetInt("command"));
-  TRY_ASSIGN(asked.question.amount, json.GetUint("amount"));
-  TRY_ASSIGN(asked.question.sample_paths, SamplesFrom(json));
   asked.question.id = asked.key.question;
   return asked;
 }

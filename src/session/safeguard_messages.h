@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "undo/types.h"
 
@@ -30,6 +31,10 @@ struct SafeguardAnswered {
   SafeguardKey key;
   undo::Decision decision = undo::Decision::kDeny;
 };
+
+// Kind, step, amount and sample paths.
+Json QuestionToJson(const undo::SafeguardQuestion& question);
+Result<undo::SafeguardQuestion> QuestionFromJson(const Json& json);
 
 std::string Encode(const SafeguardAsked& asked);
 std::string Encode(const SafeguardAnswered& answered);

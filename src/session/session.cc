@@ -12,6 +12,7 @@
 #include "session/former_world.h"
 #include "session/parts.h"
 #include "session/project_checks.h"
+#include "session/standstill.h"
 #include "undo/place.h"
 
 namespace sandglass::session {
@@ -138,6 +139,8 @@ Status Session::FinishStart() {
 Session::~Session() {
   const bool is_empty = parts_->processes.empty();
   parts_->world->Kill();
+  parts_->hold
+      .reset();  // the dead of a standstill are buried when it is over, and the world waits for that
   if (!is_empty) parts_->world.reset();
   for (const undo::UndoPaths& paths : parts_->writable) ForgetWorld(paths.store);
   parts_->bridge->BeginEnd();

@@ -91,7 +91,8 @@ struct CommandReport {
   StepId step;
   control::Outcome outcome;
   std::vector<ProjectStep> projects;
-  std::vector<std::string> warnings;  // for a person
+  undo::Protection protection = undo::Protection::kFull;  // in all of them
+  std::vector<std::string> warnings;                      // for a person
 };
 
 // A file of a project that a program writes, and not a command.
@@ -153,7 +154,7 @@ class Session {
   Status Reconfigure(undo::UndoOptions undo, Questions questions);
   // Before a denial takes effect, all processes of commands are ended; the step is taken back. kNotFound: nobody waits for it (any more).
   // Only from within the guest's Work().
-  Status AnswerSafeguard(const SafeguardKey& key, undo::Decision decision);
+  Status AnswerSafeguard(const std::string& id, undo::Decision decision);
 
   // Between two commands: what others did is told when events_fd() is readable and this is called. Never blocks.
   void TakeEvents();

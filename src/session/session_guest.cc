@@ -53,7 +53,7 @@ Result<WrittenFile> Session::WriteFile(const FileToWrite& file) {
   if (!content) return Error::FromErrno(errno, "memfd_create");
   TRY(PWriteFully(content.get(), AsBytes(file.content), 0));
   WrittenFile written;
-  TRY_ASSIGN(written.step, parts_->bridge->NextId());
+  TRY_ASSIGN(written.step, parts_->NextStep());
   const Standstill still(*parts_);
   TRY_ASSIGN(Written answer, parts_->bridge->WriteFile({.step = written.step,
                                                         .project = file.project,
@@ -89,8 +89,8 @@ Status Session::Reconfigure(undo::UndoOptions undo, Questions questions) {
   return parts_->bridge->AwaitOpened();
 }
 
-Status Session::AnswerSafeguard(const SafeguardKey& key, undo::Decision decision) {
-  return AnswerQuestion(*parts_, key, decision);
+Status Session::AnswerSafeguard(const std::string& id, undo::Decision decision) {
+  return AnswerQuestion(*parts_, id, decision);
 }
 
 }  // namespace sandglass::session

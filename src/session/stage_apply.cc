@@ -14,33 +14,19 @@
 #include "base/beneath.h"
 #include "base/io.h"
 #include "base/rel_path.h"
+#include "session/files/perform.h"
 #include "undo/place.h"
 #include "undo/step_files.h"
 
 namespace sandglass::session {
 namespace {
 
+using files::AsCall;
+using files::Complete;
 using undo::ChangeKind;
 using undo::Ticket;
 
 constexpr mode_t kWhileItIsMade = 0700;
-
-// The second half of every operation: do it unless the interceptor has, and record how it went.
-template <class Call>
-Status Complete(Ticket& ticket, std::string_view what, std::string_view path, const Call& call) {
-  if (ticket.performed()) return ticket.Commit(undo::Outcome::Done());
-  const int failure = call() < 0 ? errno : 0;
-  TRY(ticket.Commit(failure == 0 ? undo::Outcome::Done() : undo::Outcome::Failed(failure)));
-  if (failure != 0) return Error::FromErrno(failure, fmt::format("{} {}", what, path));
-  return Ok();
-}
-
-// -1 with errno set, as system calls say it.
-int AsCall(const Status& status) {
-  if (status.ok()) return 0;
-  errno = status.error().sys_errno() != 0 ? status.error().sys_errno() : EIO;
-  return -1;
-}
 
 class Applier {
  public:

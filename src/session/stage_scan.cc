@@ -76,7 +76,7 @@ class Scanner {
   Result<StageScan> Scan() {
     TRY_ASSIGN(const undo::OpenObject staged, Open(stage_.upper()));
     TRY_ASSIGN(const undo::OpenObject present, Open(stage_.project()));
-    TRY(Compare("", staged, &present, ""));
+    TRY(Compare("", staged, present, ""));
     return std::move(scan_);
   }
 
@@ -101,28 +101,29 @@ class Scanner {
     scan_.changes.push_back(std::move(found));
   }
 
-  // `present`: what the project has under that path, if anything. `inherited`: a conflict of a folder around it.
+  // `present`: what the project has under that path. `inherited`: a conflict of a folder around it.
   Status Compare(const std::string& path, const undo::OpenObject& staged,
-                 const undo::OpenObject* present, const std::string& inherited) {
-    if (present == nullptr) return AddCreated(path, staged, inherited);
-    if (!SameType(staged.stat, present->stat)) {
-      TRY_ASSIGN(const std::string conflict, ConflictOfTree(*present));
-      Add(undo::ChangeKind::kDeleted, path, nullptr, &present->stat, conflict);
+                 const undo::OpenObject& present, const std::string& inherited) {
+    if (!SameType(staged.stat, present.stat)) {
+      TRY_ASSIGN(const std::string conflict, ConflictOfTree(present));
+      Add(undo::ChangeKind::kDeleted, path, nullptr, &present.stat, conflict);
       return AddCreatedTree(path, staged, conflict);
     }
-    TRY_ASSIGN(const bool same, IsSame(staged, *present));
+    TRY_ASSIGN(const bool same, IsSame(staged, present));
     if (!same)
-      Add(undo::ChangeKind::kModified, path, &staged.stat, &present->stat,
-          Edited(present->stat) ? kChanged : inherited);
+      Add(undo::ChangeKind::kModified, path, &staged.stat, &present.stat,
+          Edited(present.stat) ? kChanged : inherited);
     if (!staged.stat.IsDirectory()) return Ok();
     scan_.folders.push_back(path);
-    return Descend(path, staged, present, inherited);
+    return Descend(path, staged, &present, inherited);
   }
 
-  // What was in the project when the command began has a mark in the stage.
+  // What was in the project when the command began has a mark in the stage, also under a name that the command itself gave it. From a
+  // folder that nobody has touched since then, nobody has removed anything. `around`: the folder there, if the project has it.
   Status AddCreated(const std::string& path, const undo::OpenObject& staged,
-                    const std::string& inherited) {
-    const bool removed = inherited.empty() && !MarkOf(staged, kOrigin).empty();
+                    const undo::OpenObject* around, const std::string& inherited) {
+    const bool removed = inherited.empty() && around != nullptr && Edited(around->stat) &&
+                         !MarkOf(staged, kOrigin).empty();
     return AddCreatedTree(path, staged, removed ? kRemoved : inherited);
   }
 
@@ -161,7 +162,8 @@ class Scanner {
       if (found.ok()) present = std::move(*found);
     }
     if (IsWhiteout(staged.stat)) return present ? AddDeleted(path, *present) : Ok();
-    return Compare(path, staged, present ? &*present : nullptr, inherited);
+    return present ? Compare(path, staged, *present, inherited)
+                   : AddCreated(path, staged, present_folder, inherited);
   }
 
   Status AddDeleted(const std::string& path, const undo::OpenObject& present) {

@@ -3,8 +3,10 @@
 // somebody else.
 //
 // A process of our own stops them by ptrace, as whoever built the world may. That is not seen by their parents, needs no control
-// group, and ends by itself if we are killed: they go on as soon as that process is gone. Who cannot be stopped in time is waited for
-// no longer: it is in a call that the bridge holds, or another process of the world traces it. Blocks; one thread.
+// group, and ends by itself if we are killed: they go on as soon as that process is gone. Whom a stopped process was about to start is
+// born stopped. Who waits in a call that the bridge holds counts as stopped, because it is before it runs again. Who cannot be stopped
+// in time is waited for no longer, and the log has a warning: another process of the world traces it, say. Blocks, about a second at
+// most; one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +20,12 @@ namespace sandglass::session {
 
 class Standstill {
  public:
-  // Costs nothing where no command has a process left. A shell is not stopped: it waits for our answer.
-  explicit Standstill(const Session::Parts& parts);
+  enum class Shell : uint8_t {
+    kWaits,  // for our answer, so it is not stopped
+    kStops,
+  };
+  // Costs nothing where no command has a process left.
+  explicit Standstill(const Session::Parts& parts, Shell shell = Shell::kWaits);
   ~Standstill();
   Standstill(const Standstill&) = delete;
   Standstill& operator=(const Standstill&) = delete;

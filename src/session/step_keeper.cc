@@ -6,7 +6,7 @@
 
 namespace sandglass::session {
 
-Result<StepId> StepKeeper::NextId() const { return parts_.bridge->NextId(); }
+Result<StepId> StepKeeper::NextId() const { return parts_.NextStep(); }
 
 Status StepKeeper::Open(StepId id, const std::string& label, undo::IfUnchanged if_unchanged) {
   id_ = id;
@@ -21,6 +21,7 @@ Status StepKeeper::Open(StepId id, const std::string& label, undo::IfUnchanged i
 
 Result<std::vector<std::string>> StepKeeper::Close(EmptyEntry empty_entry) {
   changed_ = true;
+  protection_ = undo::Protection::kFull;
   if (!std::exchange(has_step_, false)) return std::vector<std::string>();
   const Standstill still(parts_);
   auto closed = parts_.bridge->CloseStep(empty_entry);
@@ -32,6 +33,7 @@ Result<std::vector<std::string>> StepKeeper::Close(EmptyEntry empty_entry) {
   }
   log.Info("step closed");
   changed_ = closed->changed;
+  protection_ = closed->unprotected ? undo::Protection::kUnprotected : undo::Protection::kFull;
   return std::move(closed->notices);
 }
 

@@ -23,6 +23,8 @@ class StepKeeper {
   // Leaves it open, as if the bridge had been killed: the next start takes it back, and redo brings it again.
   void Abandon() { has_step_ = false; }
 
+  // Of the step that was closed last.
+  undo::Protection protection() const { return protection_; }
   const std::string& label() const { return label_; }
   // Something was changed in it.
   bool has_begun() const;
@@ -32,6 +34,7 @@ class StepKeeper {
   StepId id_{0};
   bool has_step_ = false;
   bool changed_ = true;  // what was closed last, something
+  undo::Protection protection_ = undo::Protection::kFull;
   std::string label_;
 };
 

@@ -215,7 +215,7 @@ void Campaign::KillOnce(Victim victim) {
   const bool session_died = blow.victim == Victim::kSession || blow.victim == Victim::kAll;
   const bool at_once = session_died && OneIn(random_, 3);
   if (!at_once) blow.dead = AwaitTheEnd(line);
-  const std::string shown = StartShell({"--ro", scripts_});
+  const std::string shown = StartShell({"--no-safeguards", "--ro", scripts_});
   record_ += "started again: " + shown + "\n";
   counts_.at_once += at_once ? 1 : 0;
   for (const pid_t pid : blow.cast.shims) {
@@ -307,7 +307,7 @@ void Campaign::TamperWithTree() const {
 CampaignCounts Campaign::Conduct(const CampaignSpec& spec) {
   spec_ = spec;
   random_.seed(spec.seed);
-  StartShell({"--ro", scripts_});
+  StartShell({"--no-safeguards", "--ro", scripts_});
   before_ = Look("at-first");
   for (int round = 0; round < spec_.rounds; ++round) {
     LetOneEnd();

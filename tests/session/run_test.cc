@@ -373,6 +373,9 @@ TEST_F(SandglassRun, AChangeThatCouldNotBeUndoneIsRefusedAndExplained) {
   const Ended ran = Shell("echo more >>large");
   EXPECT_NE(ran.exit_code, 0);
   EXPECT_THAT(ran.err, HasSubstr("a change was refused"));
+  // And what to do about it.
+  for (const char* words : {"undo.max_single_step_size_bytes", "undo.on_oversize", "--no-undo-for"})
+    EXPECT_THAT(ran.err, HasSubstr(words));
   EXPECT_THAT(ran.err, HasSubstr("exceed what one step may copy"));
 }
 
@@ -388,6 +391,24 @@ TEST_F(SandglassRun, RealToolsWorkAndAreUndoneToTheLastByte) {
   EXPECT_EQ(ran.out, "2\n");
   EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
   EXPECT_TRUE(TreesEqual(before, workspace_.Snapshot()));
+}
+
+TEST_F(SandglassRun, NoSummaryPromisesMoreThanUndoKeeps) {
+  EXPECT_THAT(Sandglass({"run", "--summary", "--", "sh", "-c", "echo 1 >keep.txt"}).err,
+              HasSubstr("`sandglass undo` takes it back"));
+  EXPECT_THAT(Sandglass({"run", "--summary", "--no-undo-for", "*.o", "--", "sh", "-c",
+                         "echo 2 >keep.txt; echo >a.o"})
+                  .err,
+              HasSubstr("`sandglass undo` takes what was recorded of it back"));
+  const Fd file(MustCall(
+      ::open((state_ + "/sandglass.toml").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), "open"));
+  Must(
+      WriteFully(file.get(), AsBytes(std::string_view("[undo]\non_oversize = \"unprotected\"\n"))));
+  MakeTooLargeToCopy("large");
+  const Ended ran = Sandglass({"run", "--summary", "--", "sh", "-c", "echo more >>large"});
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("not recorded in full: `sandglass undo --force` takes back what "
+                                 "was kept"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -163,6 +164,24 @@ TEST_F(SeveralCommands, WhoStopsItsOwnKeeperEndsAllTheSame) {
 }
 
 // Whoever is left behind may still write: its step is not put off.
+TEST_F(SeveralCommands, WhoIsLeftBehindCanPrintMoreThanAPipeHolds) {
+  Run("(sleep 0.1; head -c 5000000 /dev/zero; head -c 5000000 /dev/zero >&2; touch printed) &");
+  Run("for i in $(seq 500); do test -e printed && exit; sleep 0.02; done");
+  EXPECT_TRUE(workspace_.Exists("printed"));
+}
+
+TEST_F(SeveralCommands, WhatWasPrintedBeforeTheEndIsOutputAndNothingElse) {
+  const Fd out(MustCall(::memfd_create("output", MFD_CLOEXEC), "memfd"));
+  auto streams = Must(session::HostStreams::Open({nothing_.get(), out.get(), nothing_.get()}));
+  const std::string script = "(sleep 0.3; echo later) & head -c 700000 /dev/zero; echo end";
+  Must(session_->Run({.argv = {"/bin/sh", "-c", script}, .label = script}, streams));
+  Run("sleep 0.6");
+  MustCall(::lseek(out.get(), 0, SEEK_SET), "rewind");
+  const Bytes printed = Must(ReadFully(out.get(), 1 << 20));
+  EXPECT_EQ(printed.size(), 700000u + 4u);
+  EXPECT_TRUE(AsText(printed).ends_with("end\n"));
+}
+
 TEST_F(SeveralCommands, AStepThatADaemonOutlivesIsInTheHistoryWhenItsEndIsTold) {
   Run("(sleep 600 & ) </dev/null >/dev/null 2>&1");
   EXPECT_THAT(History(), ElementsAre(1));

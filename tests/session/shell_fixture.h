@@ -22,10 +22,8 @@ class ShellFixture : public SandglassFixture {
  protected:
   static constexpr std::string_view kPrompt = "(sandglass) $ ";
 
-  // What was shown before the first prompt.
-  std::string StartShell(const Words& options = {}) {
-    Words words = {"sandglass", "shell", "-e", "PS1=$ "};
-    words.insert(words.end(), options.begin(), options.end());
+  void StartAtTerminal(Words words) {
+    words.insert(words.begin(), "sandglass");
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -39,6 +37,12 @@ class ShellFixture : public SandglassFixture {
       ::_exit(99);
     }
     terminal_ = Fd(terminal);
+  }
+  // What was shown before the first prompt.
+  std::string StartShell(const Words& options = {}) {
+    Words words = {"shell", "-e", "PS1=$ "};
+    words.insert(words.end(), options.begin(), options.end());
+    StartAtTerminal(std::move(words));
     std::string shown = ReadUntil("# ", "$ ");
     // A prompt that no machine's settings change, and no echo of what is typed.
     Type("stty -echo; PS1='(sandglass) $ '");

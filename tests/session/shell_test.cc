@@ -94,7 +94,7 @@ TEST_F(SandglassShell, WhatAPersonEditedIsNotOverwrittenFromInside) {
 
 TEST_F(SandglassShell, ARefusedChangeIsExplainedAtThePrompt) {
   MakeTooLargeToCopy("large");
-  StartShell();
+  StartShell({"--no-safeguards"});
   EXPECT_THAT(Type("echo more >>large"), HasSubstr("a change was refused"));
   EXPECT_EQ(Leave(), 1) << "the last line failed";
 }

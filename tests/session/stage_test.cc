@@ -178,6 +178,25 @@ TEST_F(SandglassStage, ANameOfASharedFileIsChangedAloneAsTheCommandSawIt) {
 }
 
 // While the command waits, a person edits, removes and creates what it changes too.
+TEST_F(SandglassStage, FilesThatWereThereCanBeMovedAndLinked) {
+  const TreeSnapshot before = workspace_.Snapshot();
+  const Ended ran = Stage({"--apply"},
+                          "mv keep.txt kept.txt; chmod 700 touched; mv touched folder/moved; "
+                          "ln was_file second; mv was_folder/in/deep up; rm -r was_folder; "
+                          "mv emptied/one one; rm -r emptied; mkdir emptied; mv was_link link");
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(workspace_.ReadFile("kept.txt"), "kept\n");
+  EXPECT_EQ(workspace_.ReadFile("folder/moved"), "t\n");
+  EXPECT_EQ(ModeOf("folder/moved"), 0700u);
+  EXPECT_EQ(workspace_.ReadFile("second"), "a file\n");
+  EXPECT_EQ(workspace_.ReadFile("up"), "deep\n");
+  EXPECT_EQ(workspace_.ReadFile("one"), "1\n");
+  for (const char* gone : {"keep.txt", "touched", "was_folder", "emptied/one", "was_link"})
+    EXPECT_FALSE(workspace_.Exists(gone)) << gone;
+  EXPECT_EQ(Sandglass({"undo"}).exit_code, 0);
+  EXPECT_EQ(Diff(before, workspace_.Snapshot()), std::vector<std::string>());
+}
+
 TEST_F(SandglassStage, WhatSomebodyElseChangedMeanwhileIsLeftAloneAndTold) {
   const Started child = BeginAndWait(
       {"--apply"}, std::string(kWait) +

@@ -526,32 +526,6 @@ TEST_F(WatcherTest, FW_08_EachProjectTellsOfItsOwn) {
   watch.End();
 }
 
-TEST_F(WatcherTest, FW_09_ItsConfigurationIsRead) {
-  const auto options = WatchOptionsFrom(Json::Object(
-      {{"enabled", false}, {"debounce_ms", 250}, {"exclude_patterns", Json::Array({"*.log"})}}));
-  ASSERT_OK(options);
-  EXPECT_EQ(options->watching, Watching::kOff);
-  EXPECT_EQ(options->debounce, 250ms);
-  EXPECT_THAT(options->exclude_patterns, ElementsAre("*.log"));
-  const Json wrong[] = {Json::Object({{"debounce_ms", -1}}), Json::Object({{"enabled", "yes"}}),
-                        Json::Object({{"exclude_patterns", Json::Array({1})}}),
-                        Json::Object({{"debounce", 1}}), Json::Array()};
-  for (const Json& section : wrong) EXPECT_CODE(WatchOptionsFrom(section), Code::kInvalid);
-  const auto by_age = WatchOptionsFrom(Json::Object({{"recent_write_ttl_ms", 5'000}}));
-  ASSERT_CODE(by_age, Code::kInvalid);
-  EXPECT_THAT(by_age.error().message(), HasSubstr("not by its age"));
-}
-
-TEST_F(WatcherTest, FW_10_ItsDefaultsAreSane) {
-  const auto options = WatchOptionsFrom(Json::Object());
-  ASSERT_OK(options);
-  EXPECT_EQ(options->watching, Watching::kOn);
-  EXPECT_EQ(options->policy, WatchPolicy::kBarrier);
-  EXPECT_LE(options->debounce, 1s);
-  EXPECT_THAT(options->exclude_patterns,
-              ElementsAre(".git/objects", ".git/logs", ".git/refs", "node_modules"));
-}
-
 TEST_F(WatcherTest, EB_08_UnderPolicyWarnAnEditIsToldAndBlocksNothing) {
   watch_options_.policy = WatchPolicy::kWarn;
   StartWatching();

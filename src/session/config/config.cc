@@ -1,19 +1,13 @@
 #include "session/config/config.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <utility>
 
-#include "base/beneath.h"
 #include "base/did_you_mean.h"
-#include "base/io.h"
 #include "session/config/sizes.h"
 
 namespace sandglass::session::config {
@@ -58,9 +52,9 @@ Result<const KeySpec*> FindKey(const TomlSetting& setting) {
                                            Meant(setting.key, keys)));
 }
 
-bool IsCount(const TomlValue& value) {
+bool IsCount(const KeySpec& spec, const TomlValue& value) {
   const auto* number = std::get_if<int64_t>(&value);
-  return number != nullptr && *number > 0;
+  return number != nullptr && *number > 0 && *number <= spec.most;
 }
 
 bool Fits(const KeySpec& spec, const TomlValue& value) {
@@ -68,7 +62,7 @@ bool Fits(const KeySpec& spec, const TomlValue& value) {
     case ValueType::kSwitch:
       return std::holds_alternative<bool>(value);
     case ValueType::kCount:
-      return IsCount(value);
+      return IsCount(spec, value);
     case ValueType::kSize:
       return SizeOfValue(value).has_value();
     case ValueType::kNumber:
@@ -91,6 +85,7 @@ bool Fits(const KeySpec& spec, const TomlValue& value) {
 }
 
 std::string Wanted(const KeySpec& spec) {
+  if (spec.most != INT64_MAX) return fmt::format("a whole number from 1 to {}", spec.most);
   if (spec.type != ValueType::kChoice) return std::string(ValueTypeName(spec.type));
   return fmt::format("one of \"{}\"", fmt::join(spec.choices, "\", \""));
 }
@@ -122,7 +117,10 @@ double Strictness(const KeySpec& spec, const TomlValue& value) {
 bool Counts(const KeySpec& spec, const TomlValue& value, const std::vector<Setting>& settings) {
   if (spec.trust != Trust::kStricterWins) return true;
   const auto said = std::ranges::find(settings, &spec, &Setting::key);
-  return said == settings.end() || Strictness(spec, value) < Strictness(spec, said->value);
+  if (said != settings.end()) return Strictness(spec, value) < Strictness(spec, said->value);
+  const auto otherwise = ParseToml(fmt::format("x = {}", spec.fallback));
+  const bool is_value = otherwise.ok() && Fits(spec, otherwise->front().value);  // not "no limit"
+  return !is_value || Strictness(spec, value) <= Strictness(spec, otherwise->front().value);
 }
 
 Status ApplyOne(const TomlSetting& setting, Origin origin, Config& config,
@@ -133,42 +131,6 @@ Status ApplyOne(const TomlSetting& setting, Origin origin, Config& config,
   spec->apply(config, setting.value);
   std::erase_if(settings, [&](const Setting& said) { return said.key == spec; });
   settings.push_back({spec, origin, setting.value});
-  return Ok();
-}
-
-// --- Files
-
-Result<std::string> ReadConfig(const Fd& fd) {
-  struct stat st{};
-  if (::fstat(fd.get(), &st) != 0) return Error::FromErrno(errno, "stat");
-  if (!S_ISREG(st.st_mode)) return Error(Code::kInvalid, "it is no regular file");
-  TRY_ASSIGN(const Bytes bytes, ReadFully(fd.get(), kMaxTomlBytes));
-  return std::string(AsText(bytes));
-}
-
-constexpr int kToRead = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-
-// Through links too: people keep their settings elsewhere and link to them.
-Result<Fd> OpenUserFile(const std::string& path) {
-  Fd fd(::open(path.c_str(), kToRead));
-  if (!fd) return Error::FromErrno(errno, "open");
-  return fd;
-}
-
-Result<Fd> OpenProjectFile(const std::string& project) {
-  const Fd folder(::open(project.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return Error::FromErrno(errno, "open the project");
-  return OpenBeneath(folder.get(), kProjectConfigName, kToRead | O_NOFOLLOW);
-}
-
-Status AddFile(Result<Fd> fd, const std::string& path, Origin origin, LoadedConfig& loaded) {
-  if (!fd.ok() && fd.error().code() == Code::kNotFound) return Ok();
-  if (!fd.ok()) return fd.error().WithContext(path);
-  const auto text = ReadConfig(*fd);
-  if (!text.ok()) return text.error().WithContext(path);
-  const Status applied = ApplyText(*text, origin, loaded.config, loaded.settings);
-  if (!applied.ok()) return applied.error().WithContext(path);
-  loaded.files.push_back(path);
   return Ok();
 }
 
@@ -242,30 +204,6 @@ Status ApplyText(std::string_view text, Origin origin, Config& config,
   }
   if (!mistakes.empty()) return Error(Code::kInvalid, mistakes);
   return Ok();
-}
-
-Result<std::string> UserConfigFile() {
-  const auto absolute = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr && *value == '/' ? std::string(value) : std::string();
-  };
-  if (const std::string home = absolute("SANDGLASS_HOME"); !home.empty())
-    return home + "/sandglass.toml";
-  if (const std::string config = absolute("XDG_CONFIG_HOME"); !config.empty())
-    return config + "/sandglass/sandglass.toml";
-  if (const std::string home = absolute("HOME"); !home.empty())
-    return home + "/.config/sandglass/sandglass.toml";
-  return Error(Code::kNotFound, "there is no home folder: set HOME or SANDGLASS_HOME");
-}
-
-Result<LoadedConfig> LoadConfig(const std::string& user_file, const std::string& project) {
-  LoadedConfig loaded;
-  if (!user_file.empty())
-    TRY(AddFile(OpenUserFile(user_file), user_file, Origin::kUserFile, loaded));
-  if (!project.empty())
-    TRY(AddFile(OpenProjectFile(project), fmt::format("{}/{}", project, kProjectConfigName),
-                Origin::kProjectFile, loaded));
-  return loaded;
 }
 
 }  // namespace sandglass::session::config

@@ -7,6 +7,7 @@
 // LoadConfig, which reads files.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include "base/result.h"
 #include "policy/classifier.h"
 #include "session/config/toml.h"
+#include "session/watch/watch_options.h"
 #include "undo/types.h"
 
 namespace sandglass::session::config {
@@ -28,24 +30,32 @@ struct SandboxConfig {
   std::vector<std::string> read_only, read_write;
 };
 
-struct FileWatcherConfig {
+// What somebody said; who runs a command knows what counts otherwise.
+struct SafeguardsConfig {
   bool enabled = true;
-  uint64_t debounce_ms = 2'000;
-  std::vector<std::string> exclude_patterns = {".git/objects", ".git/logs", ".git/refs",
-                                               "node_modules"};
+  std::optional<uint32_t> delete_count;
+  std::optional<uint64_t> overwrite_bytes, truncate_bytes;
+  bool rename_over = false;
+  std::optional<std::chrono::seconds> timeout;
 };
+// Deletions, bytes that are truncated and seconds, where somebody can answer and nothing else was said.
+inline constexpr uint32_t kDefaultDeletions = 50;
+inline constexpr uint64_t kDefaultTruncatedBytes = uint64_t{1} << 20;
+inline constexpr std::chrono::seconds kDefaultAnswerTime{30};
 
 struct Config {
   SandboxConfig sandbox;
+  std::vector<std::string> agent;  // the words of its command
   undo::Limits undo_limits;
   undo::OversizePolicy on_oversize = undo::OversizePolicy::kAsk;
   std::vector<std::string> unrecorded;
-  undo::SafeguardConfig safeguards;
+  SafeguardsConfig safeguards;
   undo::SymlinkPolicy symlinks = undo::SymlinkPolicy::kReadWrite;
   undo::ExternalPolicy external = undo::ExternalPolicy::kBarrier;
   undo::GitignoreMode gitignore = undo::GitignoreMode::kOff;
   policy::ClassifierConfig classifier = policy::DefaultClassifierConfig();
-  FileWatcherConfig file_watcher;
+  WatchOptions watch;  // but for its policy, and whether it watches
+  std::optional<Watching> watching;
 };
 
 enum class ValueType : uint8_t {
@@ -69,11 +79,13 @@ struct KeySpec {
   ValueType type;
   Trust trust;
   Support support;
-  std::string_view fallback;  // what it is if no file says it, as text
+  std::string_view
+      fallback;  // what it is if no file says it, as text; a project's file cannot raise it where the stricter one wins
   std::string_view help;
   std::span<const std::string_view> choices = {};
   // Of a value that was checked. Null where it is not supported yet.
   void (*apply)(Config& config, const TomlValue& value) = nullptr;
+  int64_t most = INT64_MAX;  // of kCount
 };
 std::span<const KeySpec> AllKeys();
 std::string_view ValueTypeName(ValueType type);

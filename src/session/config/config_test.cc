@@ -128,7 +128,8 @@ TEST(Config, AnUnknownKeyIsAnErrorWithASuggestion) {
 
 TEST(Config, AKeyWithoutEffectIsRefused) {
   EXPECT_THAT(Mistake("[vm]\nmemory_mb = 1\n"), HasSubstr("vm.memory_mb is not supported yet"));
-  EXPECT_THAT(Mistake("[safeguards]\ndelete_threshold = 1\n"), HasSubstr("not supported yet"));
+  EXPECT_THAT(Mistake("[claude_code]\nenabled = true\n"), HasSubstr("not supported yet"));
+  EXPECT_THAT(Mistake("[file_watcher]\nrecent_write_ttl_ms = 5\n"), HasSubstr("not supported yet"));
 }
 
 TEST(Config, EveryMistakeIsTold) {
@@ -152,7 +153,8 @@ TEST(Config, AProjectCannotWeakenProtection) {
   for (const std::string_view text :
        {"[sandbox]\nread_write = [\"/\"]\n", "[gitignore]\nenabled = true\n",
         "[symlinks]\npolicy = \"ignore\"\n", "[undo]\nno_undo_for = [\"*\"]\n",
-        "[undo]\nmax_step_count = 1\n", "[external_modifications]\npolicy = \"warn\"\n"})
+        "[undo]\nmax_step_count = 1\n", "[agent]\ncommand = [\"x\"]\n",
+        "[external_modifications]\npolicy = \"warn\"\n"})
     EXPECT_THAT(Mistake(text, Origin::kProjectFile), HasSubstr("the user's file only")) << text;
 }
 
@@ -171,6 +173,53 @@ TEST(Config, TheStricterLimitCounts) {
   EXPECT_TRUE(Applied("", "[sandbox]\nmode = \"ephemeral\"\n").sandbox.ephemeral);
 }
 
+TEST(Config, SafeguardsAreReadAndAProjectCanOnlyMakeThemStricter) {
+  const Config said = Applied(
+      "[safeguards]\ndelete_threshold = 9\noverwrite_file_size_threshold = \"2M\"\n"
+      "truncate_file_size_threshold = 5\nrename_over_existing = true\ntimeout_seconds = 7\n");
+  EXPECT_TRUE(said.safeguards.enabled);
+  EXPECT_EQ(said.safeguards.delete_count, 9u);
+  EXPECT_EQ(said.safeguards.overwrite_bytes, 2u << 20);
+  EXPECT_EQ(said.safeguards.truncate_bytes, 5u);
+  EXPECT_TRUE(said.safeguards.rename_over);
+  EXPECT_EQ(said.safeguards.timeout, std::chrono::seconds(7));
+  EXPECT_FALSE(Applied("[safeguards]\nenabled = false\n").safeguards.enabled);
+  // Also against what is built in.
+  EXPECT_EQ(Applied("", "[safeguards]\ndelete_threshold = 1000\n").safeguards.delete_count,
+            std::nullopt);
+  EXPECT_EQ(Applied("", "[safeguards]\ndelete_threshold = 10\n").safeguards.delete_count, 10u);
+  EXPECT_EQ(
+      Applied("[safeguards]\ndelete_threshold = 1000\n", "[safeguards]\ndelete_threshold = 100\n")
+          .safeguards.delete_count,
+      100u);
+  EXPECT_THAT(Mistake("[safeguards]\nenabled = false\n", Origin::kProjectFile),
+              HasSubstr("the user's file only"));
+  EXPECT_THAT(Mistake("[safeguards]\ntimeout_seconds = 86401\n"), HasSubstr("from 1 to 86400"));
+}
+
+TEST(Config, FW_09_TheWatchersSectionIsRead) {
+  const Config config = Applied(
+      "[file_watcher]\nenabled = false\ndebounce_ms = 250\nexclude_patterns = [\"*.log\"]\n"
+      "use_gitignore = true\n");
+  EXPECT_EQ(config.watching, Watching::kOff);
+  EXPECT_EQ(config.watch.debounce, std::chrono::milliseconds(250));
+  EXPECT_THAT(config.watch.exclude_patterns, ElementsAre("*.log"));
+  EXPECT_EQ(config.watch.gitignore, undo::GitignoreMode::kSkipIgnored);
+  for (const std::string_view text :
+       {"[file_watcher]\ndebounce_ms = -1\n", "[file_watcher]\ndebounce_ms = 60001\n",
+        "[file_watcher]\nenabled = \"yes\"\n", "[file_watcher]\nexclude_patterns = [1]\n"})
+    EXPECT_THAT(Mistake(text), HasSubstr(" must be ")) << text;
+}
+
+TEST(Config, FW_10_TheWatchersDefaultsAreSane) {
+  const Config config = Applied("");
+  EXPECT_EQ(config.watching, std::nullopt);
+  EXPECT_EQ(config.watch.policy, WatchPolicy::kBarrier);
+  EXPECT_LE(config.watch.debounce, std::chrono::seconds(1));
+  EXPECT_THAT(config.watch.exclude_patterns,
+              ElementsAre(".git/objects", ".git/logs", ".git/refs", "node_modules"));
+}
+
 TEST(Config, TheTableIsSound) {
   std::set<std::string> names, sections;
   for (const KeySpec& spec : AllKeys()) {
@@ -179,9 +228,9 @@ TEST(Config, TheTableIsSound) {
     EXPECT_TRUE(spec.support == Support::kNotYet || spec.apply != nullptr) << spec.key;
     EXPECT_EQ(spec.type == ValueType::kChoice, !spec.choices.empty()) << spec.key;
   }
-  EXPECT_THAT(sections, ElementsAre("claude_code", "command_classifier", "external_modifications",
-                                    "file_watcher", "gitignore", "safeguards", "sandbox",
-                                    "symlinks", "undo", "vm"));
+  EXPECT_THAT(sections, ElementsAre("agent", "claude_code", "command_classifier",
+                                    "external_modifications", "file_watcher", "gitignore",
+                                    "safeguards", "sandbox", "symlinks", "undo", "vm"));
 }
 
 TEST(LoadConfig, ReadsBothFilesAndSaysWhereEachSettingIsFrom) {

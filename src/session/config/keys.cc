@@ -112,6 +112,17 @@ constexpr KeySpec kKeys[] = {
     {"sandbox", "network", V::kChoice, kUser, kNotYet, "\"disabled\"", "what worlds may reach",
      kNetworks},
 
+    {"agent",
+     "command",
+     V::kTexts,
+     kUser,
+     kYes,
+     "[]",
+     "the program that agent.prompt runs in the world, and its arguments; {prompt} in one of them "
+     "stands for the prompt, else that is its input",
+     {},
+     APPLY(c.agent = Texts(v))},
+
     {"vm", "memory_mb", V::kCount, kStricter, kNotYet, "2048", "memory of a virtual machine"},
     {"vm", "cpus", V::kCount, kStricter, kNotYet, "2", "processors of a virtual machine"},
     {"vm", "qemu_binary", V::kText, kUser, kNotYet, "found in PATH", "the program that runs it"},
@@ -168,14 +179,61 @@ constexpr KeySpec kKeys[] = {
      {},
      APPLY(c.unrecorded = Texts(v))},
 
-    {"safeguards", "delete_threshold", V::kCount, kStricter, kNotYet, "50",
-     "deletions of one step before somebody is asked"},
-    {"safeguards", "overwrite_file_size_threshold", V::kSize, kStricter, kNotYet, "off",
-     "overwriting a larger file is asked"},
-    {"safeguards", "rename_over_existing", V::kSwitch, kUser, kNotYet, "false",
-     "a rename over something is asked"},
-    {"safeguards", "timeout_seconds", V::kCount, kStricter, kNotYet, "30",
-     "how long an answer is waited for; then it is no"},
+    {"safeguards",
+     "enabled",
+     V::kSwitch,
+     kUser,
+     kYes,
+     "true",
+     "whether somebody is asked at all",
+     {},
+     APPLY(c.safeguards.enabled = std::get<bool>(v))},
+    {"safeguards",
+     "delete_threshold",
+     V::kCount,
+     kStricter,
+     kYes,
+     "50",
+     "deletions of one step before somebody is asked; unsaid, only at a terminal",
+     {},
+     APPLY(c.safeguards.delete_count = Count32(v))},
+    {"safeguards",
+     "overwrite_file_size_threshold",
+     V::kSize,
+     kStricter,
+     kYes,
+     "off",
+     "opening a file of this size for writing is asked",
+     {},
+     APPLY(c.safeguards.overwrite_bytes = Size(v))},
+    {"safeguards",
+     "truncate_file_size_threshold",
+     V::kSize,
+     kStricter,
+     kYes,
+     "\"1M\"",
+     "emptying or shortening a file of this size is asked; unsaid, only at a terminal",
+     {},
+     APPLY(c.safeguards.truncate_bytes = Size(v))},
+    {"safeguards",
+     "rename_over_existing",
+     V::kSwitch,
+     kUser,
+     kYes,
+     "false",
+     "a rename over something is asked",
+     {},
+     APPLY(c.safeguards.rename_over = std::get<bool>(v))},
+    {"safeguards",
+     "timeout_seconds",
+     V::kCount,
+     kStricter,
+     kYes,
+     "30",
+     "how long an answer is waited for; then it is no",
+     {},
+     APPLY(c.safeguards.timeout = std::chrono::seconds(Count(v))),
+     86'400},
 
     {"symlinks", "policy", V::kChoice, kUser, kYes, "\"read_write\"",
      "what undo does with symbolic links", kSymlinks,
@@ -198,28 +256,28 @@ constexpr KeySpec kKeys[] = {
     {"claude_code", "server_name", V::kText, kUser, kNotYet, "\"sandglass\"",
      "the name it has there"},
 
-#define CLASS_KEYS(member, prefix, suffix)                                                    \
-  {"command_classifier",                                                                      \
-   prefix "read_only_" suffix,                                                                \
-   V::kTexts,                                                                                 \
-   kAny,                                                                                      \
-   kNotYet,                                                                                   \
-   "built in",                                                                                \
-   "what only reads",                                                                         \
-   {},                                                                                        \
-   APPLY(c.classifier.member.read_only = Texts(v))},                                          \
-      {"command_classifier",                                                                  \
-       prefix "write_" suffix,                                                                \
-       V::kTexts,                                                                             \
-       kAny,                                                                                  \
-       kNotYet,                                                                               \
-       "built in",                                                                            \
-       "what writes",                                                                         \
-       {},                                                                                    \
-       APPLY(c.classifier.member.write = Texts(v))},                                          \
-  {                                                                                           \
-    "command_classifier", prefix "destructive_" suffix, V::kTexts, kAny, kNotYet, "built in", \
-        "what destroys", {}, APPLY(c.classifier.member.destructive = Texts(v))                \
+#define CLASS_KEYS(member, prefix, suffix)                                                 \
+  {"command_classifier",                                                                   \
+   prefix "read_only_" suffix,                                                             \
+   V::kTexts,                                                                              \
+   kAny,                                                                                   \
+   kYes,                                                                                   \
+   "built in",                                                                             \
+   "what only reads",                                                                      \
+   {},                                                                                     \
+   APPLY(c.classifier.member.read_only = Texts(v))},                                       \
+      {"command_classifier",                                                               \
+       prefix "write_" suffix,                                                             \
+       V::kTexts,                                                                          \
+       kAny,                                                                               \
+       kYes,                                                                               \
+       "built in",                                                                         \
+       "what writes",                                                                      \
+       {},                                                                                 \
+       APPLY(c.classifier.member.write = Texts(v))},                                       \
+  {                                                                                        \
+    "command_classifier", prefix "destructive_" suffix, V::kTexts, kAny, kYes, "built in", \
+        "what destroys", {}, APPLY(c.classifier.member.destructive = Texts(v))             \
   }
     CLASS_KEYS(commands, "", "commands"),
     CLASS_KEYS(git, "git_", "subcommands"),
@@ -231,31 +289,42 @@ constexpr KeySpec kKeys[] = {
      "enabled",
      V::kSwitch,
      kUser,
-     kNotYet,
-     "true",
+     kYes,
+     "with --watch, and in serve",
      "whether edits by others are seen at once",
      {},
-     APPLY(c.file_watcher.enabled = std::get<bool>(v))},
+     APPLY(c.watching = std::get<bool>(v) ? Watching::kOn : Watching::kOff)},
     {"file_watcher",
      "debounce_ms",
      V::kCount,
      kUser,
-     kNotYet,
-     "2000",
+     kYes,
+     "100",
      "how long edits are gathered",
      {},
-     APPLY(c.file_watcher.debounce_ms = Count(v))},
+     APPLY(c.watch.debounce = std::chrono::milliseconds(Count(v))),
+     60'000},
     {"file_watcher", "recent_write_ttl_ms", V::kCount, kUser, kNotYet, "-",
      "nothing here: own writes are known by what was done, not by their age"},
     {"file_watcher",
      "exclude_patterns",
      V::kTexts,
      kUser,
-     kNotYet,
+     kYes,
      "[\".git/objects\", \".git/logs\", \".git/refs\", \"node_modules\"]",
      "paths that are not watched",
      {},
-     APPLY(c.file_watcher.exclude_patterns = Texts(v))},
+     APPLY(c.watch.exclude_patterns = Texts(v))},
+    {"file_watcher",
+     "use_gitignore",
+     V::kSwitch,
+     kUser,
+     kYes,
+     "false",
+     "whether edits of what git ignores are told",
+     {},
+     APPLY(c.watch.gitignore =
+               std::get<bool>(v) ? GitignoreMode::kSkipIgnored : GitignoreMode::kOff)},
 };
 #undef APPLY
 

@@ -14,6 +14,7 @@
 #include "base/beneath.h"
 #include "base/io.h"
 #include "base/rel_path.h"
+#include "session/files/perform.h"
 #include "undo/metadata.h"
 #include "undo/object.h"
 
@@ -25,23 +26,6 @@ using undo::Ticket;
 
 constexpr mode_t kWhileItIsMade = 0600;
 constexpr mode_t kNewFolder = 0755;
-
-// The second half of every operation: do it unless the interceptor has, and record how it went.
-template <class Call>
-Status Complete(Ticket& ticket, std::string_view what, std::string_view path, const Call& call) {
-  if (ticket.performed()) return ticket.Commit(Outcome::Done());
-  const int failure = call() < 0 ? errno : 0;
-  TRY(ticket.Commit(failure == 0 ? Outcome::Done() : Outcome::Failed(failure)));
-  if (failure != 0) return Error::FromErrno(failure, fmt::format("{} {}", what, path));
-  return Ok();
-}
-
-// -1 with errno set, as system calls say it.
-int AsCall(const Status& status) {
-  if (status.ok()) return 0;
-  errno = status.error().sys_errno() != 0 ? status.error().sys_errno() : EIO;
-  return -1;
-}
 
 // Whose what is made in a folder shall be: root works for others, so it leaves them what is new. Anybody else can only own it.
 int GiveToOwnerOf(int folder, int made) {
@@ -153,8 +137,7 @@ class FileWriter {
     }));
     const Status done = FillTemporary(file.get(), name, old);
     if (done.ok()) return name;
-    Remove(name);
-    return done.error();
+    return WithoutTemporary(name, done.error());
   }
 
   Status FillTemporary(int file, const std::string& name, const undo::OpenObject* old) {
@@ -200,10 +183,7 @@ class FileWriter {
 
   Result<WrittenFile> TakeName(const std::string& made, undo::RenameMode mode, WriteKind kind) {
     const Status done = Rename(made, mode);
-    if (!done.ok()) {
-      Remove(made);
-      return done.error();
-    }
+    if (!done.ok()) return WithoutTemporary(made, done.error());
     if (request_.durability == WriteDurability::kPower) TRY(SyncFolder());
     struct stat st{};
     if (::fstatat(folder_.get(), name_.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -219,12 +199,20 @@ class FileWriter {
     });
   }
 
+  Status Remove(const std::string& name) {
+    TRY_ASSIGN(Ticket ticket, interceptor_.BeginRemove(At(name)));
+    return Complete(ticket, "remove", name,
+                    [&] { return ::unlinkat(folder_.get(), name.c_str(), 0); });
+  }
+
   // The name is ours alone and of no use to anyone; if it cannot be removed, the step still knows it.
-  void Remove(const std::string& name) {
-    auto ticket = interceptor_.BeginRemove(At(name));
-    if (!ticket.ok()) return;
-    (void)Complete(*ticket, "remove", name,
-                   [&] { return ::unlinkat(folder_.get(), name.c_str(), 0); });
+  Error WithoutTemporary(const std::string& name, const Error& why) {
+    const Status removed = Remove(name);
+    if (removed.ok()) return why;
+    return Error(why.code(),
+                 fmt::format("{}; {} stays behind, undo removes it ({})", why.message(),
+                             JoinPath(folder_path_, name), removed.error().message()),
+                 why.sys_errno());
   }
 
   Status SyncFolder() const {

@@ -1,4 +1,4 @@
-// How the projects of a session are watched: the section `file_watcher` of a configuration, and the policy for what is seen.
+// How the projects of a session are watched, as the section `file_watcher` of a configuration says, and the policy for what is seen.
 // Value types and pure functions; any thread.
 #pragma once
 
@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
 #include "base/result.h"
 #include "undo/types.h"
 
@@ -52,9 +51,5 @@ struct WatchOptions {
   PendingLimits pending;
   WatchMeans means = WatchMeans::kFolders;
 };
-
-// `section`: an object with some of the keys `enabled`, `debounce_ms`, `exclude_patterns`, `use_gitignore`; the others keep their
-// defaults. kInvalid: the message names the key.
-Result<WatchOptions> WatchOptionsFrom(const Json& section);
 
 }  // namespace sandglass::session
