@@ -86,22 +86,25 @@ Result<size_t> CommandOutput::Write(Stream stream, std::string_view bytes) {
     return bytes.size();
   }
   std::string& held = held_[stream == Stream::kStdout ? 0 : 1];
-  const size_t before = held.size();
-  const size_t taken = std::min(bytes.size(), kMaxPiece - before);
-  held += bytes.substr(0, taken);
-  const OutputPiece piece = NextPiece(held);
-  if (piece.bytes > 0) Tell(stream, piece);
-  held.erase(0, piece.bytes);
+  const size_t taken = std::min(bytes.size(), kMaxPiece - held.size());
+  bytes = bytes.substr(0, taken);
+  if (!held.empty()) bytes = held += bytes;
+  OutputPiece piece = NextPiece(bytes);
+  const size_t told = piece.bytes;
+  if (told > 0) Tell(stream, std::move(piece));
+  held = std::string(bytes.substr(told));
   return taken;
 }
 
-void CommandOutput::Tell(Stream stream, const OutputPiece& piece) {
-  Json payload = Json::Object({{"stream", NameOf(stream)}, {"data", piece.data}});
+void CommandOutput::Tell(Stream stream, OutputPiece piece) {
+  Json payload = Json::Object({{"stream", NameOf(stream)}});
+  payload.Set("data", std::move(piece.data));
   if (piece.is_base64) payload.Set("encoding", "base64");
   if (const auto step = host_.session_->running_step()) payload.Set("step_id", step->value);
   if (host_.running_) payload.Set("request_id", host_.running_->request_id);
   if (dropped_ > 0) payload.Set("dropped_bytes", std::exchange(dropped_, 0));
-  host_.outlet_.Tell("event.terminal_output", std::move(payload));
+  host_.outlet_.Tell(host_.running_ ? host_.running_->output_event : "event.terminal_output",
+                     std::move(payload));
 }
 
 void CommandOutput::Finish() {

@@ -45,7 +45,7 @@ class CommandOutput final : public session::CommandStreams {
 
  private:
   explicit CommandOutput(Host& host) : host_(host) {}
-  void Tell(control::Stream stream, const OutputPiece& piece);
+  void Tell(control::Stream stream, OutputPiece piece);
 
   Host& host_;
   Fd in_, input_;

@@ -17,6 +17,8 @@ constexpr Field kStepCompletedFields[] = {
     kRequestIdField,
     {"command", &kWords, Need::kOptional, ""},
     {"ending", &kEnding, Need::kOptional, ""},
+    {"command_class", &kCommandClass, Need::kOptional,
+     "what its words look like; to be shown, and nothing to rely on"},
     {"directories", &kDirectorySteps, Need::kOptional, "of each that can be written to"},
     {"warnings", &kWordsList, Need::kOptional,
      "what a person should know, also which changes were refused"},
@@ -40,10 +42,6 @@ constexpr Field kTerminalOutputFields[] = {
 };
 constexpr Schema kTerminalOutput{
     .kind = SchemaKind::kObject, .fields = kTerminalOutputFields, .others = OtherMembers::kAllowed};
-
-constexpr Field kAgentOutputFields[] = {{"data", &kWords, Need::kRequired, ""}};
-constexpr Schema kAgentOutput{
-    .kind = SchemaKind::kObject, .fields = kAgentOutputFields, .others = OtherMembers::kAllowed};
 
 constexpr Field kNoticeFields[] = {
     {"code", &kWords, Need::kRequired, "stable, for programs"},
@@ -69,9 +67,20 @@ constexpr Field kSafeguardFields[] = {
 constexpr Schema kSafeguard{
     .kind = SchemaKind::kObject, .fields = kSafeguardFields, .others = OtherMembers::kAllowed};
 
+constexpr std::string_view kExternalKindNames[] = {"created", "modified", "metadata", "deleted"};
+constexpr Schema kExternalKind{.kind = SchemaKind::kString, .choices = kExternalKindNames};
+constexpr Schema kExternalKinds{.kind = SchemaKind::kArray, .items = &kExternalKind};
 constexpr Field kExternalFields[] = {
     {"directory", &kCounter, Need::kRequired, "the index of the working directory"},
-    {"affected_paths", &kPathList, Need::kRequired, ""},
+    {"affected_paths", &kPathList, Need::kRequired, "the first of them"},
+    {"total_paths", &kCounter, Need::kOptional, "how many there are"},
+    {"whole_tree", &kFlag, Need::kOptional,
+     "the watcher lost track: anything may have been changed"},
+    {"kinds", &kExternalKinds, Need::kOptional, "what was done, as far as it is known"},
+    {"after_step", &kNumberOrNull, Need::kOptional,
+     "the history has a barrier behind this step; null: it has none, because there is no step to "
+     "be undone, or the policy is warn"},
+    {"message", &kWords, Need::kOptional, "for people"},
 };
 constexpr Schema kExternal{
     .kind = SchemaKind::kObject, .fields = kExternalFields, .others = OtherMembers::kAllowed};
@@ -98,8 +107,8 @@ constexpr Schema kVersionMismatch{
 constexpr Event kEvents[] = {
     {"event.step_completed", "A command or an API operation has ended and its step is closed.",
      &kStepCompleted},
-    {"event.agent_output", "The coding agent produced output.", &kAgentOutput,
-     "agent.prompt runs no agent yet"},
+    {"event.agent_output", "The coding agent that agent.prompt runs wrote something.",
+     &kTerminalOutput},
     {"event.terminal_output", "The running command wrote something.", &kTerminalOutput},
     {"event.warning", "Something that a person should know and that stops nothing.", &kNotice},
     {"event.error", "The session is in an error state; start it again.", &kNotice},
@@ -108,8 +117,7 @@ constexpr Event kEvents[] = {
      &kSafeguard},
     {"event.external_modification",
      "Somebody else changed files in a working directory; undo will not cross that unasked.",
-     &kExternal,
-     "this interface does not watch yet; edits are found when a step is closed or undone"},
+     &kExternal},
     {"event.recovery", "A step that was interrupted by a crash was rolled back at the start.",
      &kRecovery},
     {"event.undo_version_mismatch",

@@ -6,6 +6,7 @@
 // out before it hands in further calls. So requests take effect in the order in which they came.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "api/operation.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "policy/classifier.h"
 #include "session/session.h"
 
 namespace sandglass::api {
@@ -46,9 +48,18 @@ struct StartRequest {
   WorldMode mode = WorldMode::kPersistent;
 };
 
+// What becomes of that.
+struct Prepared {
+  session::SessionOptions session;
+  // The words of the coding agent's command; none: there is no agent.
+  std::vector<std::string> agent = {};
+  policy::ClassifierConfig classifier = policy::DefaultClassifierConfig();
+  bool safeguards_off = false;  // the user wants none unless somebody asks for them by name
+};
+
 struct HostOptions {
   // From that to what a session needs: where stores and layers are is not the business of an interface.
-  std::function<Result<session::SessionOptions>(const StartRequest&)> prepare;
+  std::function<Result<Prepared>(const StartRequest&)> prepare;
   std::string program_version;
   Logger log = Logger::Null();
 };
@@ -57,6 +68,18 @@ struct HostOptions {
 struct GivenLimits {
   std::optional<uint64_t> max_copied_bytes, max_step_copied_bytes;
   std::optional<uint32_t> max_steps;
+};
+
+// Of safeguard.configure: the same; a threshold of none switches that safeguard off.
+struct GivenSafeguards {
+  template <class Number>
+  using Threshold = std::optional<std::optional<Number>>;
+  Threshold<uint32_t> delete_count, rename_over_count;
+  Threshold<uint64_t> overwrite_bytes;
+  std::optional<std::chrono::milliseconds> timeout;
+  bool configured = false;  // somebody can answer
+  bool by_default =
+      false;  // and is asked the built-in questions where neither a request nor a file says others
 };
 
 class CommandOutput;
@@ -71,6 +94,9 @@ class Host {
 
   // Checks it and hands it to its handler, or refuses. The answer may come later.
   void Take(const Operation& operation, Call call);
+  // Somebody can answer questions: the built-in ones are asked (session/config/config.h), unless the user's files or a request say something
+  // else.
+  void AskByDefault(Call call);
 
   bool has_deed() const { return deed_ != nullptr; }
   void DoDeed();
@@ -82,7 +108,10 @@ class Host {
   void BeginShutdown();
   // With everything in its world. No command runs.
   void EndSession();
-  bool is_running() const { return running_.has_value(); }
+  // Whether the command of that request runs.
+  bool runs(std::string_view request_id) const {
+    return running_ && running_->request_id == request_id;
+  }
 
   // --- Handlers, for the table.
   void Negotiate(Call call);
@@ -91,6 +120,7 @@ class Host {
   void ResetSession(Call call);
   void ShowStatus(Call call);
   void Execute(Call call);
+  void Prompt(Call call);
   void Cancel(Call call);
   void Input(Call call);
   void Resize(Call call);
@@ -112,21 +142,18 @@ class Host {
   void ConfigureSafeguards(Call call);
   void ConfirmSafeguard(Call call);
 
-  // --- From the session, by way of the guest.
-  void TellSafeguard(const session::SafeguardAsked& asked);
-  void SettleSafeguard(const session::SafeguardKey& key, undo::Decision decision);
+  // --- From the session.
+  void TellExternal(const session::ExternalModification& event);
+  // By way of the guest.
+  void TellSafeguard(const session::HeldOperation& held);
+  void SettleSafeguard(const std::string& id, undo::Decision decision);
 
  private:
   friend class CommandOutput;
   struct Running {
     std::string request_id, command;
+    std::string_view output_event;
     std::unique_ptr<CommandOutput> output;
-  };
-
-  // An operation of the step waits for an answer.
-  struct Held {
-    session::SafeguardKey key;
-    StepId step;
   };
 
   // --- What stands in the way of an operation now; nullopt: nothing.
@@ -144,16 +171,27 @@ class Host {
   Answer Stop();
   Answer Reset();
   // Into the session that runs; without one it counts from the next start on. What is refused is not kept.
-  using Safeguards = std::optional<undo::SafeguardConfig>;
   void ApplyConfiguration(const Call& call, const GivenLimits& limits,
-                          const Safeguards& safeguards);
-  static void Configure(session::SessionOptions& options, const GivenLimits& limits,
-                        const Safeguards& safeguards);
+                          const GivenSafeguards& safeguards);
+  void Configure(session::SessionOptions& options, const GivenLimits& limits,
+                 const GivenSafeguards& safeguards) const;
   void EndCommandFirst();
 
   // --- Commands: host_agent.cc
-  void RunCommand(const session::CommandSpec& spec, const Call& call);
+  // A command, and what becomes of its streams.
+  struct Execution {
+    session::CommandSpec spec;
+    std::optional<control::TerminalSize> terminal;
+    bool takes_input = false;
+    std::optional<std::string> whole_input;  // none: the client sends it, if it takes any
+    std::string_view output_event = "event.terminal_output";
+    // For people, and never a boundary.
+    std::optional<policy::CommandClass> command_class;
+    std::vector<policy::Finding> dangers;
+  };
+  void RunCommand(const Execution& execution, const Call& call);
   Json StepToJson(const session::CommandReport& report) const;
+  void TellDangers(const Execution& execution, const std::string& request_id);
   void TellWarnings(const std::vector<std::string>& warnings, StepId step,
                     const std::string& request_id);
 
@@ -179,13 +217,15 @@ class Host {
   std::unique_ptr<session::Session> session_;
   std::optional<StartRequest> request_;  // of the session that there is, or was last
   std::optional<session::SessionOptions> session_options_;  // the same
+  std::vector<std::string> agent_;                          // the same
+  policy::ClassifierConfig classifier_;                     // the same
   std::optional<size_t> discard_first_;  // the directory whose undo log is of another version
   std::optional<ApiError> lost_;         // why the session is in its error state
   GivenLimits limits_;                   // as configured
-  Safeguards safeguards_;                // the same; none: nobody is asked
-  std::map<std::string, Held> held_;     // by the id that the client knows
-  uint64_t next_safeguard_ = 1;
-  std::optional<std::string> denied_;  // the last safeguard that ended the running command
+  GivenSafeguards safeguards_;           // the same
+  bool safeguards_off_ = false;          // as the user's files say
+  std::map<std::string, StepId> held_;   // whose operation waits for an answer, by its id
+  std::optional<std::string> denied_;    // the last safeguard that ended the running command
   std::optional<Running> running_;
   std::function<void()> deed_;
   bool shutting_down_ = false;

@@ -13,24 +13,6 @@ namespace {
 // What an event says of a step; undo.changes has the rest.
 constexpr size_t kMaxPathsInEvent = 100;
 
-std::string_view NameOf(control::Ending ending) {
-  switch (ending) {
-    case control::Ending::kExited:
-      return "exited";
-    case control::Ending::kSignalled:
-      return "signalled";
-    case control::Ending::kTimedOut:
-      return "timed_out";
-    case control::Ending::kCancelled:
-      return "cancelled";
-    case control::Ending::kNotStarted:
-      return "not_started";
-    case control::Ending::kLost:
-      return "lost";
-  }
-  return "lost";
-}
-
 Json PathsToJson(const std::vector<undo::Change>& changes) {
   Json paths = Json::Array();
   for (size_t i = 0; i < std::min(changes.size(), kMaxPathsInEvent); ++i)
@@ -88,16 +70,67 @@ session::CommandSpec SpecFrom(const Json& payload, const std::string& directory)
   return spec;
 }
 
+constexpr std::string_view kPromptPlace = "{prompt}";
+
+// Where the words have a place for it. False: they have none.
+bool PutPrompt(const std::string& prompt, std::vector<std::string>& words) {
+  bool put = false;
+  for (std::string& word : words) {
+    const size_t at = word.find(kPromptPlace);
+    if (at == word.npos) continue;
+    word.replace(at, kPromptPlace.size(), prompt);
+    put = true;
+  }
+  return put;
+}
+
+// As history shows it: whole characters, and not too many.
+std::string FirstLine(const std::string& prompt) {
+  constexpr size_t kMost = 200;
+  const std::string line = prompt.substr(0, std::min(prompt.find('\n'), kMost));
+  return line.substr(0, NextPiece(line).bytes);
+}
+
 }  // namespace
 
 void Host::Execute(Call call) {
   const auto index = DirectoryOf(call.payload);
   if (!index.ok()) return call.reply(FromError(index.error()));
-  session::CommandSpec spec = SpecFrom(call.payload, request_->directories[*index].path);
-  Do([this, spec = std::move(spec), call = std::move(call)] { RunCommand(spec, call); });
+  Execution execution{.spec = SpecFrom(call.payload, request_->directories[*index].path),
+                      .terminal = TerminalFrom(call.payload.Find("pty"))};
+  execution.takes_input = execution.terminal || IsTrue(call.payload, "input");
+  const std::string& line = execution.spec.label;
+  execution.command_class = policy::Classify(line, classifier_).command_class;
+  execution.dangers = policy::FindDangers(line);
+  Do([this, execution = std::move(execution), call = std::move(call)] {
+    RunCommand(execution, call);
+  });
 }
 
-void Host::RunCommand(const session::CommandSpec& spec, const Call& call) {
+void Host::Prompt(Call call) {
+  if (agent_.empty())
+    return call.reply(
+        ApiError(ApiCode::kUnsupported,
+                 "no coding agent is configured: say in the user's sandglass.toml, section "
+                 "[agent], which command is to be run; or run one with agent.execute"));
+  const auto index = DirectoryOf(call.payload);
+  if (!index.ok()) return call.reply(FromError(index.error()));
+  const std::string prompt = *call.payload.Find("prompt")->AsString();
+  Execution execution{.output_event = "event.agent_output"};
+  execution.spec.argv = agent_;
+  const bool as_argument = PutPrompt(prompt, execution.spec.argv);
+  execution.takes_input = true;
+  execution.whole_input = as_argument ? "" : prompt;
+  execution.spec.cwd = request_->directories[*index].path;
+  execution.spec.label = fmt::format("agent: {}", FirstLine(prompt));
+  if (const Json* timeout = call.payload.Find("timeout_ms"))
+    execution.spec.timeout = std::chrono::milliseconds(*timeout->AsInt());
+  Do([this, execution = std::move(execution), call = std::move(call)] {
+    RunCommand(execution, call);
+  });
+}
+
+void Host::RunCommand(const Execution& execution, const Call& call) {
   if (!held_.empty())
     return call.reply(
         ApiError(ApiCode::kBusy,
@@ -105,14 +138,21 @@ void Host::RunCommand(const session::CommandSpec& spec, const Call& call) {
                              "first, with safeguard.confirm",
                              held_.begin()->first),
                  Json::Object({{"safeguard_id", held_.begin()->first}})));
-  const auto terminal = TerminalFrom(call.payload.Find("pty"));
-  const bool takes_input = terminal || IsTrue(call.payload, "input");
+  const session::CommandSpec& spec = execution.spec;
   auto output = CommandOutput::Make(
-      *this, takes_input ? CommandOutput::TakesInput::kYes : CommandOutput::TakesInput::kNo,
-      terminal);
+      *this,
+      execution.takes_input ? CommandOutput::TakesInput::kYes : CommandOutput::TakesInput::kNo,
+      execution.terminal);
   if (!output.ok()) return call.reply(FromError(output.error()));
-  running_.emplace(Running{call.request_id, spec.label, std::move(*output)});
+  if (execution.whole_input) {
+    Status given = (*output)->Give(*execution.whole_input);
+    if (given.ok()) given = (*output)->EndInput();
+    if (!given.ok()) return call.reply(FromError(given.error()));
+  }
+  running_.emplace(
+      Running{call.request_id, spec.label, execution.output_event, std::move(*output)});
   denied_.reset();
+  TellDangers(execution, call.request_id);
   auto report = session_->Run(spec, *running_->output);
   running_->output->Finish();
   running_.reset();
@@ -126,6 +166,8 @@ void Host::RunCommand(const session::CommandSpec& spec, const Call& call) {
     return call.reply(*lost_);
   }
   Json step = StepToJson(*report);
+  if (execution.command_class)
+    step.Set("command_class", policy::CommandClassName(*execution.command_class));
   Json told = step;
   told.Set("request_id", call.request_id).Set("command", BytesToJson(spec.label));
   outlet_.Tell("event.step_completed", std::move(told));
@@ -155,11 +197,22 @@ Json Host::StepToJson(const session::CommandReport& report) const {
   return Json::Object({{"step_id", report.step.value},
                        {"affected_paths", std::move(first)},
                        {"exit_code", outcome.exit_code},
-                       {"ending", NameOf(outcome.ending)},
+                       {"ending", control::EndingName(outcome.ending)},
                        {"signal", outcome.signal ? Json(*outcome.signal) : Json()},
                        {"message", outcome.error.empty() ? Json() : Json(outcome.error)},
                        {"directories", std::move(directories)},
                        {"warnings", std::move(warnings)}});
+}
+
+// It runs all the same: the world is the boundary.
+void Host::TellDangers(const Execution& execution, const std::string& request_id) {
+  for (const policy::Finding& finding : execution.dangers) {
+    outlet_.Tell(
+        "event.warning",
+        Json::Object({{"code", fmt::format("danger.{}", policy::DangerName(finding.danger))},
+                      {"message", finding.detail},
+                      {"request_id", request_id}}));
+  }
 }
 
 void Host::TellWarnings(const std::vector<std::string>& warnings, StepId step,

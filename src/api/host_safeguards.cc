@@ -12,11 +12,12 @@ namespace {
 using undo::SafeguardKind;
 
 template <class Number>
-void SetThreshold(const Json& payload, std::string_view key, std::optional<Number>& threshold) {
+void SetThreshold(const Json& payload, std::string_view key,
+                  GivenSafeguards::Threshold<Number>& threshold) {
   const Json* given = payload.Find(key);
   if (given == nullptr) return;
-  threshold.reset();
-  if (!given->is_null()) threshold = static_cast<Number>(*given->AsUint());
+  threshold.emplace();
+  if (!given->is_null()) *threshold = static_cast<Number>(*given->AsUint());
 }
 
 std::string Message(const undo::SafeguardQuestion& question) {
@@ -50,51 +51,52 @@ std::string Message(const undo::SafeguardQuestion& question) {
 
 void Host::ConfigureSafeguards(Call call) {
   if (running_) return call.reply(RunningError());
-  undo::SafeguardConfig config = safeguards_.value_or(undo::SafeguardConfig{});
-  SetThreshold(call.payload, "delete_threshold", config.delete_count);
-  SetThreshold(call.payload, "rename_over_threshold", config.rename_over_count);
-  SetThreshold(call.payload, "overwrite_threshold_bytes", config.overwrite_bytes);
-  SetThreshold(call.payload, "overwrite_threshold_bytes", config.truncate_bytes);
+  GivenSafeguards given = safeguards_;
+  given.configured = true;
+  SetThreshold(call.payload, "delete_threshold", given.delete_count);
+  SetThreshold(call.payload, "rename_over_threshold", given.rename_over_count);
+  SetThreshold(call.payload, "overwrite_threshold_bytes", given.overwrite_bytes);
   if (const Json* seconds = call.payload.Find("timeout_seconds"))
-    config.timeout = std::chrono::seconds(*seconds->AsInt());
-  ApplyConfiguration(call, limits_, config);
+    given.timeout = std::chrono::seconds(*seconds->AsInt());
+  ApplyConfiguration(call, limits_, given);
 }
 
-void Host::TellSafeguard(const session::SafeguardAsked& asked) {
-  const std::string id = fmt::format("sg_{:03}", next_safeguard_++);
-  held_.emplace(id, Held{asked.key, asked.question.step});
-  const undo::SafeguardQuestion& question = asked.question;
+void Host::AskByDefault(Call call) {
+  if (running_) return call.reply(RunningError());
+  GivenSafeguards given = safeguards_;
+  given.configured = given.by_default = true;
+  ApplyConfiguration(call, limits_, given);
+}
+
+void Host::TellSafeguard(const session::HeldOperation& held) {
+  const undo::SafeguardQuestion& question = held.question;
+  held_.emplace(held.id, question.step);
   Json paths = Json::Array();
   for (const std::string& path : question.sample_paths) paths.Append(BytesToJson(path));
-  Json payload = Json::Object({{"step_id", question.step.value}, {"safeguard_id", id}});
+  Json payload = Json::Object({{"step_id", question.step.value}, {"safeguard_id", held.id}});
   if (question.kind == SafeguardKind::kDeleteCount) payload.Set("delete_count", question.amount);
   payload.Set("sample_paths", std::move(paths)).Set("message", Message(question));
   payload.Set("kind", undo::SafeguardName(question.kind)).Set("amount", question.amount);
-  const auto timeout = std::chrono::ceil<std::chrono::seconds>(safeguards_->timeout);
+  const auto timeout = std::chrono::ceil<std::chrono::seconds>(held.left);
   outlet_.Tell("event.safeguard_triggered", payload.Set("timeout_seconds", timeout.count()));
 }
 
-void Host::SettleSafeguard(const session::SafeguardKey& key, undo::Decision decision) {
-  for (auto held = held_.begin(); held != held_.end();) {
-    if (held->second.key != key) {
-      ++held;
-      continue;
-    }
-    const bool is_of_command = running_ && session_->running_step() == held->second.step;
-    if (decision == undo::Decision::kDeny && is_of_command) denied_ = held->first;
-    held = held_.erase(held);
-  }
+void Host::SettleSafeguard(const std::string& id, undo::Decision decision) {
+  const auto held = held_.find(id);
+  if (held == held_.end()) return;
+  const bool is_of_command = running_ && session_->running_step() == held->second;
+  if (decision == undo::Decision::kDeny && is_of_command) denied_ = id;
+  held_.erase(held);
 }
 
 void Host::ConfirmSafeguard(Call call) {
-  const auto held = held_.find(*call.payload.Find("safeguard_id")->AsString());
-  if (held == held_.end())
+  const std::string id = *call.payload.Find("safeguard_id")->AsString();
+  if (!held_.contains(id))
     return call.reply(ApiError(ApiCode::kNotFound,
                                "no step waits for that answer; it came too late, or was given"));
   const bool allow = *call.payload.Find("action")->AsString() == "allow";
   const Status answered =
-      session_->AnswerSafeguard(session::SafeguardKey(held->second.key),
-                                allow ? undo::Decision::kAllow : undo::Decision::kDeny);
+      session_->AnswerSafeguard(id, allow ? undo::Decision::kAllow : undo::Decision::kDeny);
   if (!answered.ok()) return call.reply(FromError(answered.error()));
   call.reply(Json::Object());
 }

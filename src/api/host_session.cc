@@ -2,12 +2,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "api/command_output.h"
 #include "api/host.h"
 #include "base/io.h"
+#include "session/config/config.h"
 #include "session/open_log.h"
 #include "undo/journal_format.h"
 #include "undo/report_json.h"
@@ -58,7 +60,7 @@ std::optional<ApiError> NotYet(const Json& payload) {
                     Json::Object({{"field", "world"}}));
   if (Is(payload, "external_modifications", "lock"))
     return ApiError(ApiCode::kUnsupported,
-                    "other programs cannot be locked out yet; say \"barrier\" or \"warn\"",
+                    session::UndoPolicyFor(session::WatchPolicy::kLock).error().message(),
                     Json::Object({{"field", "external_modifications"}}));
   return std::nullopt;
 }
@@ -120,15 +122,22 @@ void Host::StartSession(Call call) {
   if (auto objection = NotYet(call.payload)) return call.reply(std::move(*objection));
   Do([this, call = std::move(call)] {
     StartRequest request = RequestFrom(call.payload);
-    auto options = options_.prepare(request);
-    if (!options.ok()) return call.reply(FromError(options.error()));
+    auto prepared = options_.prepare(request);
+    if (!prepared.ok()) return call.reply(FromError(prepared.error()));
+    session::SessionOptions* options = &prepared->session;
     if (const Json* policy = call.payload.Find("external_modifications"))
       options->watch.policy = session::ParseWatchPolicy(*policy->AsString()).value();
+    options->on_external = [this](const session::ExternalModification& event) {
+      TellExternal(event);
+    };
+    safeguards_off_ = prepared->safeguards_off;
     Configure(*options, limits_, safeguards_);
     for (size_t i = 0; i < request.directories.size(); ++i)
       request.directories[i].path = options->projects[i].paths.project;
     request_ = std::move(request);
     session_options_ = std::move(*options);
+    agent_ = std::move(prepared->agent);
+    classifier_ = std::move(prepared->classifier);
     lost_.reset();
     call.reply(Open());
   });
@@ -186,6 +195,27 @@ void Host::TellRecoveries() {
   }
 }
 
+void Host::TellExternal(const session::ExternalModification& event) {
+  const auto& directories = request_->directories;
+  const auto found = std::ranges::find(directories, event.project, &WorkingDirectory::path);
+  if (found == directories.end()) return;
+  Json paths = Json::Array(), kinds = Json::Array();
+  for (const std::string& path : event.affected_paths) paths.Append(BytesToJson(path));
+  for (const session::ExternalKind kind :
+       {session::ExternalKind::kCreated, session::ExternalKind::kContent,
+        session::ExternalKind::kMetadata, session::ExternalKind::kRemoved}) {
+    if (event.kinds.Has(kind)) kinds.Append(session::ExternalKindName(kind));
+  }
+  outlet_.Tell("event.external_modification",
+               Json::Object({{"directory", found - directories.begin()},
+                             {"affected_paths", std::move(paths)},
+                             {"total_paths", event.affected},
+                             {"whole_tree", event.extent == session::Extent::kWholeTree},
+                             {"kinds", std::move(kinds)},
+                             {"after_step", event.barrier ? Json(event.barrier->value) : Json()},
+                             {"message", session::NoticeOf(event)}}));
+}
+
 // --- Stop and reset
 
 // The command is ended; whatever wants that is done when it has.
@@ -220,8 +250,8 @@ Answer Host::Reset() {
     if (!removed.ok())
       return FromError(removed.error().WithContext("remove the world's own files"));
     // As it was made.
-    const auto options = options_.prepare(*request_);
-    if (!options.ok()) return FromError(options.error());
+    const auto prepared = options_.prepare(*request_);
+    if (!prepared.ok()) return FromError(prepared.error());
   }
   return Open();
 }
@@ -260,18 +290,29 @@ void Host::ConfigureUndo(Call call) {
 }
 
 void Host::Configure(session::SessionOptions& options, const GivenLimits& given,
-                     const Safeguards& safeguards) {
+                     const GivenSafeguards& safeguards) const {
   undo::Limits& limits = options.undo.limits;
   limits.max_copied_bytes = given.max_copied_bytes.value_or(limits.max_copied_bytes);
   limits.max_steps = given.max_steps.value_or(limits.max_steps);
   limits.max_step_copied_bytes = given.max_step_copied_bytes.value_or(limits.max_step_copied_bytes);
-  if (!safeguards) return;
-  options.undo.safeguards = *safeguards;
+  if (!safeguards.configured) return;
+  undo::SafeguardConfig& config = options.undo.safeguards;
+  config.delete_count = safeguards.delete_count.value_or(config.delete_count);
+  config.rename_over_count = safeguards.rename_over_count.value_or(config.rename_over_count);
+  config.overwrite_bytes = safeguards.overwrite_bytes.value_or(config.overwrite_bytes);
+  config.truncate_bytes = safeguards.overwrite_bytes.value_or(config.truncate_bytes);
+  config.timeout = safeguards.timeout.value_or(config.timeout);
+  if (safeguards.by_default && !safeguards_off_) {
+    if (!safeguards.delete_count && !config.delete_count)
+      config.delete_count = session::config::kDefaultDeletions;
+    if (!safeguards.overwrite_bytes && !config.truncate_bytes)
+      config.truncate_bytes = session::config::kDefaultTruncatedBytes;
+  }
   options.questions = session::Questions::kGuest;
 }
 
 void Host::ApplyConfiguration(const Call& call, const GivenLimits& limits,
-                              const Safeguards& safeguards) {
+                              const GivenSafeguards& safeguards) {
   const auto keep = [this, limits, safeguards] {
     limits_ = limits;
     safeguards_ = safeguards;

@@ -186,8 +186,7 @@ void Host::Restore(Call call) {
 
 Result<undo::UndoPaths> Host::UpToDate(const Json& payload) {
   TRY_ASSIGN(const undo::UndoPaths paths, WritableOf(payload));
-  // Of a bridge that is gone the loop tells.
-  if (session_) (void)session_->EnterHistory();
+  if (session_) TRY(session_->EnterHistory());
   return paths;
 }
 

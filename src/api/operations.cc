@@ -73,8 +73,8 @@ constexpr Field kStartFields[] = {
      "default: persistent; ephemeral forgets the world's own files (home, /tmp) at its end"},
     {"world", &kWorld, Need::kOptional, "default: auto; vm is not supported yet"},
     {"external_modifications", &kExternalPolicy, Need::kOptional,
-     "what an edit by somebody else becomes; default: as configured, else barrier; lock is not "
-     "supported yet"},
+     "what an edit by somebody else becomes; default: as configured, else barrier; lock is "
+     "refused, because Linux lets nobody lock others out"},
 };
 constexpr Schema kStart = Request(kStartFields);
 
@@ -144,6 +144,8 @@ constexpr Field kExecutedFields[] = {
     {"step_id", &kStepNumber, Need::kRequired, ""},
     {"exit_code", &kNumber, Need::kRequired, "as a shell says it: 128+n for signal n"},
     {"ending", &kEnding, Need::kRequired, ""},
+    {"command_class", &kCommandClass, Need::kOptional,
+     "what its words look like; to be shown, and nothing to rely on"},
     {"signal", &kNumberOrNull, Need::kRequired, ""},
     {"message", &kWordsOrNull, Need::kRequired, "why it could not be started"},
     {"affected_paths", &kPathList, Need::kRequired, "as in event.step_completed"},
@@ -158,7 +160,12 @@ constexpr Field kInputFields[] = {
 };
 constexpr Schema kInput = Request(kInputFields);
 constexpr Schema kPrompt{.kind = SchemaKind::kText, .min = 1, .max = 524'288};
-constexpr Field kPromptFields[] = {{"prompt", &kPrompt, Need::kRequired, ""}};
+constexpr Field kPromptFields[] = {
+    {"prompt", &kPrompt, Need::kRequired,
+     "the input of the agent's command, or what stands for {prompt} in its words"},
+    kDirectoryField,
+    {"timeout_ms", &kTimeout, Need::kOptional, "then it is ended"},
+};
 constexpr Schema kPromptRequest = Request(kPromptFields);
 
 // --- undo
@@ -492,6 +499,9 @@ constexpr ApiCode kStartErrors[] = {
     ApiCode::kLocked,         ApiCode::kForeign,     ApiCode::kFailed};
 constexpr ApiCode kExecuteErrors[] = {ApiCode::kCommandRunning, ApiCode::kNotFound,
                                       ApiCode::kSessionLost, ApiCode::kDenied, ApiCode::kBusy};
+constexpr ApiCode kPromptErrors[] = {ApiCode::kCommandRunning, ApiCode::kNotFound,
+                                     ApiCode::kSessionLost,    ApiCode::kDenied,
+                                     ApiCode::kBusy,           ApiCode::kUnsupported};
 constexpr ApiCode kRunningErrors[] = {ApiCode::kNoCommand};
 constexpr ApiCode kInputErrors[] = {ApiCode::kNoCommand, ApiCode::kBusy};
 constexpr ApiCode kRewindErrors[] = {ApiCode::kConflict, ApiCode::kBusy,        ApiCode::kNotFound,
@@ -568,13 +578,9 @@ constexpr Operation kOperations[] = {
     {"agent.resize", "Give the terminal of the running command another size.", &kTerminal, &kDone,
      kRunningErrors, When::kReady, To<&Host::Resize>},
     {"agent.prompt",
-     "Send a prompt to the coding agent.",
-     &kPromptRequest,
-     &kDone,
-     {},
-     When::kIdle,
-     nullptr,
-     "no coding agent can be configured yet; run one with agent.execute"},
+     "Run the configured coding agent in the world with a prompt; what it writes is "
+     "event.agent_output. It can be cancelled, and is a step, like any command.",
+     &kPromptRequest, &kExecuted, kPromptErrors, When::kIdle, To<&Host::Prompt>},
     {"fs.list", "List a folder of a working directory.", &kList, &kListResult, kFileErrors,
      When::kReady, To<&Host::ListFolder>},
     {"fs.read", "Read a file of a working directory, or a part of it.", &kRead, &kReadResult,

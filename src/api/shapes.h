@@ -68,6 +68,8 @@ inline constexpr Schema kDirectorySteps{.kind = SchemaKind::kArray, .items = &kD
 inline constexpr std::string_view kEndings[] = {"exited",    "signalled",   "timed_out",
                                                 "cancelled", "not_started", "lost"};
 inline constexpr Schema kEnding{.kind = SchemaKind::kString, .choices = kEndings};
+inline constexpr std::string_view kCommandClasses[] = {"read_only", "write", "destructive"};
+inline constexpr Schema kCommandClass{.kind = SchemaKind::kString, .choices = kCommandClasses};
 inline constexpr const Schema* kNumberOrNullForms[] = {&kNull, &kNumber};
 inline constexpr Schema kNumberOrNull{.kind = SchemaKind::kAnyOf, .any_of = kNumberOrNullForms};
 inline constexpr const Schema* kWordsOrNullForms[] = {&kNull, &kWords};

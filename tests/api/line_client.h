@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +25,10 @@ class LineClient {
  public:
   struct Place {
     std::string state, home;
-    std::vector<std::string> words;        // behind the command
-    std::vector<std::string> before = {};  // in front of it
+    std::vector<std::string> words;  // behind the command
+    std::string program = SANDGLASS_BINARY;
+    std::vector<std::string> before = {};     // in front of it
+    std::function<void()> before_start = {};  // in the process that becomes the program
   };
 
   LineClient(const Place& place, const std::vector<std::string>& command) {
@@ -36,7 +39,7 @@ class LineClient {
     in_ = Fd(in[1]);
     out_ = Fd(out[0]);
     err_ = Fd(MustCall(::memfd_create("err", MFD_CLOEXEC), "memfd"));
-    std::vector<std::string> words = {SANDGLASS_BINARY};
+    std::vector<std::string> words = {place.program};
     words.insert(words.end(), place.before.begin(), place.before.end());
     words.insert(words.end(), command.begin(), command.end());
     words.insert(words.end(), place.words.begin(), place.words.end());
@@ -47,6 +50,7 @@ class LineClient {
     if (pid_ == 0) {
       ::setenv("SANDGLASS_HOME", place.state.c_str(), 1);
       ::setenv("HOME", place.home.c_str(), 1);
+      if (place.before_start) place.before_start();
       const int err =
           ::open(fmt::format("/proc/self/fd/{}", err_.get()).c_str(), O_WRONLY | O_APPEND);
       if (::dup2(their_in.get(), 0) < 0 || ::dup2(their_out.get(), 1) < 0 || ::dup2(err, 2) < 0)
@@ -54,6 +58,11 @@ class LineClient {
       ::execv(argv[0], argv.data());
       ::_exit(99);
     }
+  }
+  // One whom somebody else serves, by a connected socket.
+  explicit LineClient(Fd socket) : in_(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)) {
+    out_ = std::move(socket);
+    err_ = Fd(MustCall(::memfd_create("err", MFD_CLOEXEC), "memfd"));
   }
   LineClient(const LineClient&) = delete;
   LineClient& operator=(const LineClient&) = delete;

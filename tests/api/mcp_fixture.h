@@ -15,6 +15,7 @@
 
 #include "api/mcp/tools.h"
 #include "base/process_tree.h"
+#include "tests/api/api_fixture.h"
 #include "tests/api/line_client.h"
 #include "tests/support/temp_workspace.h"
 #include "world/local/local_world.h"
@@ -24,6 +25,13 @@ namespace sandglass::test {
 class McpClient : public LineClient {
  public:
   explicit McpClient(const Place& place) : LineClient(place, {"mcp"}) {}
+  explicit McpClient(Fd socket) : LineClient(std::move(socket)) {}
+
+  bool IsClosedSoon() {
+    while (ReadMore(10'000)) {
+    }
+    return !is_open();
+  }
 
   Json Send(std::string_view method, std::string_view params = "{}") {
     const int id = ++last_id_;
@@ -137,30 +145,18 @@ class McpClient : public LineClient {
   std::deque<Json> waiting_;
 };
 
-class McpFixture : public ::testing::Test {
+class McpFixture : public ApiFixture {
  protected:
   void SetUp() override {
-    if (const std::string why = world::WhyNoLocalWorld(); !why.empty())
-      GTEST_SKIP() << "no local world: " << why;
-    place_.state = workspace_.root() + "/state";
-    place_.home = workspace_.root() + "/home";
+    ApiFixture::SetUp();
+    if (IsSkipped()) return;
     place_.words = {"-p", workspace_.project()};
-    MustCall(::mkdir(place_.state.c_str(), 0700), place_.state);
-    MustCall(::mkdir(place_.home.c_str(), 0700), place_.home);
-    workspace_.WriteFile("keep.txt", "kept\n");
-    workspace_.WriteFile("src/main.c", "int main;\n");
     client_.emplace(place_);
-  }
-  void WaitUntilExists(const std::string& rel) {
-    for (int i = 0; i < 3000 && !workspace_.Exists(rel); ++i) ::usleep(10'000);
-    ASSERT_TRUE(workspace_.Exists(rel)) << rel;
   }
   Json Execute(const std::string& command) {
     return client_->Result("execute_command", Json::Object({{"command", command}}));
   }
 
-  TempWorkspace workspace_;
-  LineClient::Place place_;
   std::optional<McpClient> client_;
 };
 

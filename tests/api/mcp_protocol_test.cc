@@ -61,7 +61,7 @@ TEST_F(McpProtocol, MC_01_IdsErrorsAndUnknownMethodsFollowJsonRpc) {
   EXPECT_EQ(client_->ErrorNumber("initialize", "{}"), -32602);
   client_->Initialize();
   EXPECT_EQ(client_->ErrorNumber("initialize", R"({"protocolVersion":"2025-11-25"})"), -32600);
-  EXPECT_EQ(client_->ErrorNumber("resources/list"), -32601);
+  EXPECT_EQ(client_->ErrorNumber("prompts/list"), -32601);
   EXPECT_EQ(client_->ErrorNumber("tools/call", "[]"), -32602);
   EXPECT_EQ(client_->ErrorNumber("tools/call", "{}"), -32602);
   EXPECT_EQ(client_->ErrorNumber("tools/call", R"({"name":"no_such_tool"})"), -32602);
@@ -126,6 +126,63 @@ TEST_F(McpProtocol, ToolsSayWhatTheyDoAndNoneForces) {
   }
   EXPECT_FALSE(*ToolNamed(listed, "undo")->Find("annotations")->Find("readOnlyHint")->AsBool());
   EXPECT_TRUE(*ToolNamed(listed, "grep")->Find("annotations")->Find("readOnlyHint")->AsBool());
+}
+
+// Of a client that names its version in every request.
+class McpStateless : public McpProtocol {
+ protected:
+  static std::string Params(std::string_view more = "", std::string_view version = "2026-07-28",
+                            std::string_view capabilities = "{}") {
+    return fmt::format(
+        R"({{{}"_meta":{{"io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientCapabilities":{}}}}})",
+        more, version, capabilities);
+  }
+  Json Result(std::string_view method, std::string_view more = "") {
+    const Json answer = client_->Ask(method, Params(more));
+    const Json* result = answer.Find("result");
+    if (result == nullptr) ADD_FAILURE() << WriteJson(answer);
+    return result != nullptr ? *result : Json::Object();
+  }
+};
+
+TEST_F(McpStateless, NothingComesBeforeTheFirstRequest) {
+  const Json discovered = Result("server/discover");
+  EXPECT_EQ(WriteJson(*discovered.Find("supportedVersions")), R"(["2026-07-28"])");
+  EXPECT_NE(discovered.Find("capabilities")->Find("tools"), nullptr);
+  EXPECT_THAT(discovered.GetString("instructions").value(), HasSubstr("undo"));
+  const Json tools = Result("tools/list");
+  EXPECT_EQ(tools.Find("tools")->AsArray()->size(), api::mcp::AllTools().size());
+  EXPECT_EQ(tools.GetInt("ttlMs").value(), 0);
+  EXPECT_EQ(tools.GetString("cacheScope").value(), "private");
+  const Json called =
+      Result("tools/call", R"("name":"execute_command","arguments":{"command":"echo hi"},)");
+  EXPECT_EQ(called.Find("structuredContent")->GetString("stdout").value(), "hi\n");
+  for (const Json& result : {discovered, tools, called}) {
+    EXPECT_EQ(result.GetString("resultType").value(), "complete");
+    const Json* server = result.Find("_meta")->Find("io.modelcontextprotocol/serverInfo");
+    EXPECT_EQ(server->GetString("name").value(), "sandglass");
+  }
+  EXPECT_EQ(called.Find("ttlMs"), nullptr);
+}
+
+TEST_F(McpStateless, WhatIsWrongHasItsNumber) {
+  const Json unknown = client_->Ask("tools/list", Params("", "2099-01-01"));
+  EXPECT_EQ(McpClient::NumberOf(unknown), -32022);
+  EXPECT_EQ(WriteJson(*unknown.Find("error")->Find("data")),
+            R"({"supported":["2026-07-28"],"requested":"2099-01-01"})");
+  EXPECT_EQ(client_->ErrorNumber("tools/list", Params("", "2026-07-28", "[]")), -32602);
+  for (const char* method : {"initialize", "ping", "logging/setLevel", "no/such"})
+    EXPECT_EQ(client_->ErrorNumber(method, Params()), -32601) << method;
+  EXPECT_EQ(client_->ErrorNumber("tools/call", Params(R"("name":"undo","requestState":"x",)")),
+            -32602);
+  EXPECT_EQ(client_->ErrorNumber("tools/list"), -32600);
+}
+
+TEST_F(McpStateless, BothKindsOfClientsAreServedBySameProgram) {
+  client_->Initialize("2025-06-18");
+  EXPECT_EQ(Result("tools/list").GetString("resultType").value(), "complete");
+  const Json listed = client_->Ask("tools/list");
+  EXPECT_EQ(listed.Find("result")->Find("resultType"), nullptr);
 }
 
 }  // namespace

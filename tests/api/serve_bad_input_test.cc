@@ -146,7 +146,6 @@ TEST_F(ServeBadInput, WhatIsNotThereYetSaysSo) {
   EXPECT_EQ(client_->Code("session.start", StartPayload(R"(,"network_policy":"open")")),
             "unsupported");
   EXPECT_EQ(client_->Code("session.start", StartPayload(R"(,"world":"vm")")), "unsupported");
-  EXPECT_EQ(client_->Code("agent.prompt", R"({"prompt":"hello"})"), "unsupported");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/process_tree.h"
 #include "session/bridge_process.h"
+#include "tests/api/api_fixture.h"
 #include "tests/api/line_client.h"
 #include "tests/support/must.h"
 #include "tests/support/temp_workspace.h"
@@ -46,6 +47,17 @@ class JsonlClient : public LineClient {
   }
   Json Event(std::string_view type) {
     return Next(type, [](const Json&) { return true; });
+  }
+  // Of those that came and were not looked at yet.
+  std::optional<Json> TakeEvent(std::string_view type) {
+    for (; looked_ < came_.size(); ++looked_) Keep(came_[looked_]);
+    for (size_t i = 0; i < waiting_.size(); ++i) {
+      if (waiting_[i].GetString("type").value() != type) continue;
+      Json found = waiting_[i];
+      waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
+      return found;
+    }
+    return std::nullopt;
   }
   Json ResponseWithoutId() {
     return Next("response",
@@ -127,18 +139,11 @@ class JsonlClient : public LineClient {
   std::deque<Json> waiting_;
 };
 
-class ServeFixture : public ::testing::Test {
+class ServeFixture : public ApiFixture {
  protected:
   void SetUp() override {
-    if (const std::string why = world::WhyNoLocalWorld(); !why.empty())
-      GTEST_SKIP() << "no local world: " << why;
-    place_.state = workspace_.root() + "/state";
-    place_.home = workspace_.root() + "/home";
-    MustCall(::mkdir(place_.state.c_str(), 0700), place_.state);
-    MustCall(::mkdir(place_.home.c_str(), 0700), place_.home);
-    workspace_.WriteFile("keep.txt", "kept\n");
-    workspace_.WriteFile("src/main.c", "int main;\n");
-    client_.emplace(place_);
+    ApiFixture::SetUp();
+    if (!IsSkipped()) client_.emplace(place_);
   }
   void Restart(std::vector<std::string> words = {}) {
     place_.words = std::move(words);
@@ -160,10 +165,6 @@ class ServeFixture : public ::testing::Test {
     payload.insert(payload.size() - 1, more);
     return client_->Send("agent.execute", payload);
   }
-  void WaitUntilExists(const std::string& rel) {
-    for (int i = 0; i < 3000 && !workspace_.Exists(rel); ++i) ::usleep(10'000);
-    ASSERT_TRUE(workspace_.Exists(rel)) << rel;
-  }
   pid_t Bridge() const {
     for (const pid_t child : ChildrenOf(client_->pid())) {
       const auto name =
@@ -178,8 +179,6 @@ class ServeFixture : public ::testing::Test {
     return texts;
   }
 
-  TempWorkspace workspace_;
-  JsonlClient::Place place_;
   std::optional<JsonlClient> client_;
 };
 

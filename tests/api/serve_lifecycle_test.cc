@@ -63,6 +63,31 @@ TEST_F(ServeLifecycle, SL_03_SL_04_SL_05_WhatAWorldKeeps) {
   EXPECT_EQ(Execute("test -e ~/note").GetInt("exit_code").value(), 1) << "SL-04";
 }
 
+// As of a machine: what is to be the world's first process is none, or ends at once.
+TEST_F(ServeLifecycle, SL_06_AWorldThatDoesNotStartIsAnErrorEventAndNoHang) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(workspace_.root()) / "broken";
+  fs::create_directories(folder);
+  fs::copy_file(SANDGLASS_BINARY, folder / "sandglass");
+  place_.program = folder / "sandglass";
+  Restart();
+  EXPECT_EQ(client_->Code("session.start", StartPayload()), "not_found");
+  EXPECT_EQ(client_->Result("session.status").GetString("state").value(), "stopped");
+
+  fs::copy_file("/bin/false", folder / "sandglass-shim");
+  client_->Ask("session.start", StartPayload());
+  EXPECT_EQ(client_->Event("event.error").Find("payload")->GetString("code").value(),
+            "session_lost");
+  EXPECT_EQ(client_->Result("session.status").GetString("state").value(), "error");
+  EXPECT_EQ(client_->Code("agent.execute", R"({"command":"true"})"), "session_lost");
+
+  fs::remove(folder / "sandglass-shim");
+  fs::copy_file(fs::path(SANDGLASS_BINARY).parent_path() / "sandglass-shim",
+                folder / "sandglass-shim");
+  Start();
+  EXPECT_EQ(Execute("true").GetInt("exit_code").value(), 0);
+}
+
 TEST_F(ServeLifecycle, SL_07_AWorldThatDiesIsAnErrorStateUntilTheNextStart) {
   Start();
   const std::string id = SendExecute("touch begun; sleep 60");

@@ -1,6 +1,8 @@
 // Safeguards over the interface for programs: who answers, and what becomes of the step.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "tests/api/serve_fixture.h"
 
 namespace sandglass::test {
@@ -54,6 +56,82 @@ TEST_F(ServeSafeguards, SG_03_DeniedNothingOfTheStepRemainsAndNobodyIsLeftWhoCou
   EXPECT_EQ(client_->Result("undo.history").GetInt("total").value(), 0);
   Execute("echo b >keep.txt");
   EXPECT_EQ(client_->Result("undo.history").GetInt("total").value(), 1);
+}
+
+// What it writes through a descriptor that it has, nobody but the kernel sees.
+TEST_F(ServeSafeguards, SG_01_WhileAStepIsHeldNobodyInTheWorldWrites) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  const std::string id = SendExecute(
+      "exec 3>>log; while :; do echo x >&3; done & until test -s log; do :; done; "
+      "rm -r old; kill $!; wait; echo done");
+  client_->Event("event.safeguard_triggered");
+  const std::string log = workspace_.ReadFile("log");
+  ::usleep(300'000);
+  EXPECT_EQ(workspace_.ReadFile("log").size(), log.size());
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"allow"})");
+  EXPECT_EQ(client_->Response(id).GetString("status").value(), "ok");
+  EXPECT_EQ(client_->Output(id), "done\n");
+  client_->Result("undo.rollback");
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+// They start one another faster than anybody could list them.
+TEST_F(ServeSafeguards, SG_03_EveryProcessIsGoneBeforeADenialTakesEffect) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  const std::string id = SendExecute(
+      "exec 3>>log; for i in 1 2 3 4; do "
+      "sh -c 'f() { echo x >&3; f & exit; }; f' writer_of_a_denied_step & done; "
+      "until test -s log; do :; done; rm -r old");
+  client_->Event("event.safeguard_triggered");
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"deny"})");
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const auto line = ReadFileAt(AT_FDCWD, (entry.path() / "cmdline").c_str(), 1 << 20);
+    EXPECT_FALSE(line.ok() && line->ends_with(std::string("writer_of_a_denied_step\0", 24)))
+        << entry.path();
+  }
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "denied");
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+  ::usleep(100'000);
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+// Each appends a byte through the descriptor that it inherited, starts the next one and ends.
+constexpr char kChainOfProcesses[] =
+    "exec 3>>log; python3 -c '\n"
+    "import os\n"
+    "while not os.path.exists(\"stop\"):\n"
+    "  os.write(3, b\"x\")\n"
+    "  if os.fork(): os._exit(0)\n"
+    "' & until test -s log; do :; done; ";
+
+// Who is about to be stopped has started the next one by then.
+TEST_F(ServeSafeguards, SG_01_WhileAStepIsHeldProcessesThatStartOneAnotherStandStillToo) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  const std::string id =
+      SendExecute(std::string(kChainOfProcesses) + "rm -r old; sleep 1; echo x >stop; echo done");
+  client_->Event("event.safeguard_triggered");
+  const size_t log = workspace_.ReadFile("log").size();
+  ::usleep(500'000);
+  EXPECT_EQ(workspace_.ReadFile("log").size(), log);
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"allow"})");
+  EXPECT_EQ(client_->Response(id).GetString("status").value(), "ok");
+  EXPECT_EQ(client_->Output(id), "done\n");
+  EXPECT_GT(workspace_.ReadFile("log").size(), log);
+  client_->Result("undo.rollback");
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeSafeguards, SG_03_ADenialEndsProcessesThatStartOneAnotherAndNotTheSession) {
+  client_->Result("safeguard.configure", R"({"delete_threshold":5})");
+  const std::string id = SendExecute(std::string(kChainOfProcesses) + "rm -r old");
+  client_->Event("event.safeguard_triggered");
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"deny"})");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "denied");
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+  ::usleep(100'000);
+  EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+  Execute("echo precious >work.txt");
+  EXPECT_TRUE(workspace_.Exists("work.txt"));
 }
 
 TEST_F(ServeSafeguards, SG_04_NoAnswerInTimeIsADenial) {
@@ -214,6 +292,23 @@ TEST_F(ServeSafeguards, AnEndWithADaemonHeldComesAtOnce) {
   client_->Wait();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
   EXPECT_EQ(Diff(before_, workspace_.Snapshot()), std::vector<std::string>());
+}
+
+TEST_F(ServeSafeguards, TheUsersFileTurnsThemOnAndARequestChangesOnlyWhatItNames) {
+  client_->Result("session.stop");
+  WriteConfig("[safeguards]\ndelete_threshold = 5\ntimeout_seconds = 9\n");
+  Start();
+  std::string id = SendExecute("rm -r old");
+  const Json triggered = client_->Event("event.safeguard_triggered");
+  EXPECT_EQ(triggered.Find("payload")->GetInt("timeout_seconds").value(), 9);
+  client_->Result("safeguard.confirm", R"({"safeguard_id":"sg_001","action":"deny"})");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "denied");
+  client_->Result("safeguard.configure", R"({"timeout_seconds":1})");
+  id = SendExecute("rm -r old");
+  EXPECT_EQ(JsonlClient::CodeOf(client_->Response(id)), "denied");
+  client_->Result("safeguard.configure", R"({"delete_threshold":null})");
+  Execute("rm -r old");
+  EXPECT_FALSE(workspace_.Exists("old"));
 }
 
 TEST_F(ServeSafeguards, WhatWasRefusedIsNotKept) {

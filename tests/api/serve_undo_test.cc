@@ -156,7 +156,7 @@ TEST_F(ServeConfigured, ALimitThatIsNotGivenStaysAsTheUsersFileSays) {
   EXPECT_EQ(client_->Result("undo.history").GetInt("total").value(), 2);
 }
 
-TEST_F(ServeUndo, UL_04_UL_05_AnUndoLogOfAnotherVersionMustBeDiscardedFirst) {
+TEST_F(ServeUndo, UL_04_UL_05_AO_13_AnUndoLogOfAnotherVersionMustBeDiscardedFirst) {
   Start();
   Execute("echo x >keep.txt");
   client_->Result("session.stop");
@@ -176,6 +176,22 @@ TEST_F(ServeUndo, UL_04_UL_05_AnUndoLogOfAnotherVersionMustBeDiscardedFirst) {
   client_->Result("undo.rollback");
   EXPECT_EQ(workspace_.ReadFile("keep.txt"), "x\n");
   EXPECT_EQ(client_->Code("undo.discard"), "conflict");
+}
+
+// What is new needs no copy, so the limit of a step is not reached by it: it stays protected, and nobody waits for it.
+TEST_F(ServeUndo, DOS_01_EndlessNewFilesCostTheLogLittleAndTheProgramStaysResponsive) {
+  const TreeSnapshot before = workspace_.Snapshot();
+  Start();
+  client_->Result("undo.configure", R"({"max_single_step_size_bytes":65536})");
+  const std::string id =
+      SendExecute("mkdir many; for i in $(seq 3000); do echo $i$i$i$i$i$i$i$i >many/$i; done");
+  WaitUntilExists("many/100");
+  EXPECT_EQ(client_->Result("session.status").GetString("state").value(), "running");
+  EXPECT_EQ(client_->Response(id).GetString("status").value(), "ok");
+  const Json history = client_->Result("undo.history");
+  EXPECT_TRUE(history.Find("steps")->AsArray()->back().GetBool("protected").value());
+  client_->Result("undo.rollback");
+  EXPECT_EQ(Diff(before, workspace_.Snapshot()), std::vector<std::string>());
 }
 
 TEST_F(ServeUndo, OtherProgramsMayAskAnIdleSession) {

@@ -45,7 +45,10 @@ bool IsAnswer(const Json& message) {
 }
 
 Item ItemFrom(const Json& message) {
-  if (IsAnswer(message)) return StrayAnswer{};
+  if (IsAnswer(message)) {
+    const Json* result = message.Find("error") == nullptr ? message.Find("result") : nullptr;
+    return ClientAnswer{IdOf(message), result != nullptr ? std::optional(*result) : std::nullopt};
+  }
   if (const auto wrong = FindMismatch(kMessage, message))
     return Refused{IdOf(message), Invalid(*wrong)};
   Message out{.id = IdOf(message), .method = *message.Find("method")->AsString()};
@@ -89,11 +92,20 @@ Json ResultMessage(const Json& id, Json result) {
 Json ErrorMessage(const Refused& refused) {
   Json data = refused.error.data;
   data.Set("code", NameOf(refused.error.code));
-  return Json::Object({{"jsonrpc", kJsonRpc},
-                       {"id", refused.id},
-                       {"error", Json::Object({{"code", JsonRpcNumber(refused.error.code)},
-                                               {"message", refused.error.message},
-                                               {"data", std::move(data)}})}});
+  return ErrorMessage(refused.id, {JsonRpcNumber(refused.error.code), refused.error.message, data});
+}
+
+Json ErrorMessage(const Json& id, const ProtocolError& error) {
+  return Json::Object(
+      {{"jsonrpc", kJsonRpc},
+       {"id", id},
+       {"error",
+        Json::Object({{"code", error.number}, {"message", error.message}, {"data", error.data}})}});
+}
+
+Json RequestMessage(const Json& id, std::string_view method, Json params) {
+  return Json::Object(
+      {{"jsonrpc", kJsonRpc}, {"id", id}, {"method", method}, {"params", std::move(params)}});
 }
 
 Json NotificationMessage(std::string_view method, Json params) {

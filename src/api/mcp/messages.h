@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -21,16 +22,30 @@ struct Message {
   Json params = Json::Object();
 };
 
+// An error that the protocol itself defines, with its number.
+struct ProtocolError {
+  int number;
+  std::string message;
+  Json data = Json::Object();
+};
+inline constexpr int kMethodNotFound = -32601;
+inline constexpr int kInvalidParams = -32602;
+inline constexpr int kHeaderMismatch = -32020;
+inline constexpr int kUnsupportedVersion = -32022;
+
 // What is no message, with the id that it has all the same, or null, so that the client can tell what was refused.
 struct Refused {
   Json id;
   ApiError error;
 };
 
-// An answer to a request. We send none, so nobody waits for it.
-struct StrayAnswer {};
+// An answer to what we asked, or to nothing.
+struct ClientAnswer {
+  Json id;
+  std::optional<Json> result;  // none: the client says that it failed
+};
 
-using Item = std::variant<Message, Refused, StrayAnswer>;
+using Item = std::variant<Message, Refused, ClientAnswer>;
 
 enum class LineShape : uint8_t { kOne, kBatch };
 struct Line {
@@ -44,6 +59,8 @@ Line ParseLine(std::string_view line);
 Json ResultMessage(const Json& id, Json result);
 // The number is the taxonomy's; its name is in the data.
 Json ErrorMessage(const Refused& refused);
+Json ErrorMessage(const Json& id, const ProtocolError& error);
+Json RequestMessage(const Json& id, std::string_view method, Json params);
 Json NotificationMessage(std::string_view method, Json params);
 
 }  // namespace sandglass::api::mcp

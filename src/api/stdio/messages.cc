@@ -75,8 +75,12 @@ std::string EncodeRefusal(const Refused& refused) {
   return Line(response.Set("error", ToJson(refused.error)));
 }
 
+// Without a copy of the payload, which may be a lot of output.
 std::string EncodeEvent(std::string_view type, const Json& payload) {
-  return Line(Json::Object({{"type", type}, {"payload", payload}}));
+  std::string line = R"({"type":)";
+  AppendJsonString(line, type);
+  line += R"(,"payload":)";
+  return line.append(WriteJson(payload)).append("}\n");
 }
 
 }  // namespace sandglass::api::stdio
