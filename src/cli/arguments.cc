@@ -52,6 +52,14 @@ std::string Objection(ValueKind kind, std::string_view text) {
       return std::ranges::find(kConfigActions, text) != std::end(kConfigActions)
                  ? ""
                  : fmt::format("must be one of {}", fmt::join(kConfigActions, ", "));
+    case ValueKind::kMcpAction:
+      return std::ranges::find(kMcpActions, text) != std::end(kMcpActions)
+                 ? ""
+                 : fmt::format("must be one of {}", fmt::join(kMcpActions, ", "));
+    case ValueKind::kMcpClient:
+      return std::ranges::find(kMcpClients, text) != std::end(kMcpClients)
+                 ? ""
+                 : fmt::format("must be one of {}", fmt::join(kMcpClients, ", "));
   }
   return "";
 }

@@ -6,10 +6,10 @@ namespace sandglass::cli {
 namespace {
 
 constexpr const Command* kCommands[] = {
-    &kRunCommand,        &kShellCommand,   &kHistoryCommand, &kShowCommand,   &kDiffCommand,
-    &kUndoCommand,       &kRedoCommand,    &kRestoreCommand, &kStatusCommand, &kDoctorCommand,
-    &kDiscardCommand,    &kConfigCommand,  &kServeCommand,   &kMcpCommand,    &kApiCommand,
-    &kCompletionCommand, &kVersionCommand, &kHelpCommand,
+    &kRunCommand,    &kShellCommand,      &kHistoryCommand, &kShowCommand,    &kDiffCommand,
+    &kUndoCommand,   &kRedoCommand,       &kRestoreCommand, &kApproveCommand, &kStatusCommand,
+    &kDoctorCommand, &kDiscardCommand,    &kConfigCommand,  &kServeCommand,   &kMcpCommand,
+    &kApiCommand,    &kCompletionCommand, &kVersionCommand, &kHelpCommand,
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ extern const Command kDiffCommand;
 extern const Command kUndoCommand;
 extern const Command kRedoCommand;
 extern const Command kRestoreCommand;
+extern const Command kApproveCommand;
 extern const Command kStatusCommand;
 extern const Command kDoctorCommand;
 extern const Command kDiscardCommand;

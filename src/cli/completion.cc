@@ -45,6 +45,10 @@ std::string Choices(ValueKind kind) {
       return fmt::format("{}", fmt::join(kLogLevels, " "));
     case ValueKind::kConfigAction:
       return fmt::format("{}", fmt::join(kConfigActions, " "));
+    case ValueKind::kMcpAction:
+      return fmt::format("{}", fmt::join(kMcpActions, " "));
+    case ValueKind::kMcpClient:
+      return fmt::format("{}", fmt::join(kMcpClients, " "));
     case ValueKind::kNone:
     case ValueKind::kFolder:
     case ValueKind::kPath:
@@ -99,10 +103,20 @@ std::string BashValueCases(std::span<const Option> options) {
   return cases.empty() ? "" : fmt::format("      case $previous in\n{}      esac\n", cases);
 }
 
-// Only the last operand may be many, so its kind serves for all that follow.
+// Only the last operand may be many, so its kind serves for all that follow. Where all have fixed words, all of these are offered.
+std::string BashOperands(const Command& command) {
+  if (command.operands.empty()) return ":";
+  std::string words;
+  for (const Operand& operand : command.operands) {
+    const std::string choices = Choices(operand.value);
+    if (choices.empty()) return BashValues(command.operands.back().value);
+    words += fmt::format("{}{}", words.empty() ? "" : " ", choices);
+  }
+  return fmt::format("_sandglass_words '{}'", words);
+}
+
 std::string BashCase(const Command& command) {
-  const std::string operands =
-      command.operands.empty() ? ":" : BashValues(command.operands.back().value);
+  const std::string operands = BashOperands(command);
   return fmt::format("    {})\n{}      _sandglass_either '{}' {} ;;\n", command.name,
                      BashValueCases(ShownOptions(command)), BashOptionNames(command), operands);
 }

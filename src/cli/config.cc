@@ -13,10 +13,10 @@
 #include <string>
 #include <system_error>
 
+#include "base/printable.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/printable.h"
 #include "cli/run_options.h"
 #include "cli/store_access.h"
 

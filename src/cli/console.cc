@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/io.h"
-#include "cli/printable.h"
+#include "base/printable.h"
 
 namespace sandglass::cli {
 namespace {

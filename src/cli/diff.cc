@@ -5,11 +5,11 @@
 #include <ranges>
 #include <string>
 
+#include "base/printable.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/diff_stat.h"
-#include "cli/printable.h"
 #include "cli/store_access.h"
 
 namespace sandglass::cli {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "cli/printable.h"
+#include "base/printable.h"
 #include "undo/text_diff.h"
 
 namespace sandglass::cli {

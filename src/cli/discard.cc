@@ -8,10 +8,10 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/printable.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/printable.h"
 #include "cli/store_access.h"
 #include "session/open_log.h"
 #include "undo/place.h"
@@ -19,7 +19,6 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kYesOption{.name = "yes", .letter = 'y', .help = "do not ask"};
 constexpr Option kOptions[] = {kYesOption,     kProjectOption, kStoreOption,
                                kUndoDirOption, kJsonOption,    kHelpOption};
 

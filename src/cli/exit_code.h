@@ -26,12 +26,13 @@ struct ExitCodeRow {
 inline constexpr ExitCodeRow kExitCodes[] = {
     {ExitCode::kOk, "done"},
     {ExitCode::kFailed, "failed; the message says why"},
-    {ExitCode::kUsage, "wrong usage"},
+    {ExitCode::kUsage, "wrong usage; of run and shell that is 125"},
     {ExitCode::kConflict,
      "someone else changed something in between, and nothing was touched; also by a dry run that "
      "finds such a conflict"},
     {ExitCode::kNotRun,
-     "of run alone: the command was not run, or not to its end, for a reason of ours, or some of "
+     "of run and shell alone: the command was not run, or not to its end, for a reason of ours, or "
+     "some of "
      "what it staged was not applied"},
     {ExitCode::kRefused,
      "of run alone: it was refused, and nothing ran: a protection or a limit cannot be had here, "

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/io.h"
-#include "cli/printable.h"
+#include "base/printable.h"
 #include "session/bridge_process.h"
 #include "session/request_server.h"
 #include "undo/journal_view.h"

@@ -25,6 +25,8 @@ enum class ValueKind : uint8_t {
   kShell,         // one of kShells
   kLogLevel,      // one of kLogLevels
   kConfigAction,  // one of kConfigActions
+  kMcpAction,     // one of kMcpActions
+  kMcpClient,     // one of kMcpClients
   kText,          // whatever it means to the command
   kWords,         // a program and its arguments: options end at its first word
 };
@@ -33,6 +35,9 @@ inline constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 inline constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
 
 inline constexpr std::string_view kConfigActions[] = {"show", "validate", "edit"};
+inline constexpr std::string_view kMcpActions[] = {"install"};
+inline constexpr std::string_view kMcpClients[] = {"claude-code", "claude-desktop", "cursor",
+                                                   "vscode", "codex"};
 
 // Hidden: works, but only tools of this repository need it.
 enum class Visibility : uint8_t { kShown, kHidden };
@@ -101,6 +106,7 @@ inline constexpr Option kDryRunOption{
     .help =
         "only say what would change and which conflicts there are; the exit code is the one "
         "that doing it would have"};
+inline constexpr Option kYesOption{.name = "yes", .letter = 'y', .help = "do not ask"};
 inline constexpr Option kHelpOption{.name = "help", .letter = 'h', .help = "show this text"};
 
 // Before the name of any command.

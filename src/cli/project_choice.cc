@@ -64,7 +64,12 @@ Result<session::SessionProject> ChooseProject(const Arguments& arguments, const 
 }
 
 std::string UndoCommandFor(const Arguments& arguments, const undo::UndoPaths& paths) {
-  std::vector<std::string> words = {"sandglass", "undo"};
+  return WordsFor("undo", arguments, paths);
+}
+
+std::string WordsFor(std::string_view command, const Arguments& arguments,
+                     const undo::UndoPaths& paths) {
+  std::vector<std::string> words = {"sandglass", std::string(command)};
   std::error_code error;
   const fs::path here = fs::current_path(error);
   const bool found = !error && (here == paths.project || (LiesIn(here.native(), paths.project) &&

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -30,7 +31,9 @@ Result<std::vector<session::SessionProject>> ChooseProjects(const Arguments& arg
 Result<session::SessionProject> ChooseProject(const Arguments& arguments, const std::string& given,
                                               world::Access access);
 
-// What to type to take back a step of this project, from the current folder.
+// What to type to take back a step of this project, from the current folder; and any other command on its store.
 std::string UndoCommandFor(const Arguments& arguments, const undo::UndoPaths& paths);
+std::string WordsFor(std::string_view command, const Arguments& arguments,
+                     const undo::UndoPaths& paths);
 
 }  // namespace sandglass::cli

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/printable.h"
+#include "base/printable.h"
 #include "session/obeyed_files.h"
 
 namespace sandglass::cli {
@@ -68,11 +68,11 @@ std::string StepLine(const undo::StepInfo& step) {
 
 std::string BarrierLine(const undo::Barrier& barrier) {
   std::string what = "anything may have changed";
-  if (barrier.paths.size() == 1) what = PrintableName(barrier.paths.front());
-  if (barrier.paths.size() > 1) {
-    what = fmt::format("{} and {} more", PrintableName(barrier.paths.front()),
-                       barrier.paths.size() - 1);
+  if (!barrier.paths.empty()) {
+    const std::string& first = barrier.paths.front();
+    what = first.empty() ? "(the project folder)" : PrintableName(first);
   }
+  if (barrier.paths.size() > 1) what += fmt::format(" and {} more", barrier.paths.size() - 1);
   return fmt::format("{:>6}  {}  edited by someone else: {}\n", "-", PrintableTime(barrier.at),
                      what);
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/printable.h"
 #include "cli/open_step.h"
-#include "cli/printable.h"
 #include "cli/progress_bar.h"
 #include "cli/reports.h"
 #include "cli/store_access.h"

@@ -20,6 +20,8 @@
 #include "cli/project_choice.h"
 #include "cli/run_options.h"
 #include "cli/run_report.h"
+#include "cli/safeguard_options.h"
+#include "cli/safeguard_prompt.h"
 #include "cli/staged_run.h"
 #include "session/session.h"
 
@@ -34,13 +36,34 @@ constexpr Option kReportOption{
         "write a report as one line of JSON: the last line of the error stream, or into FILE, "
         "which may be one like /dev/fd/3. The command's own output is never touched",
     .need = ValueNeed::kOptional};
-constexpr Option kOptions[] = {
-    kProjectsOption,  kStoreOption,           kUndoDirOption,   kCwdOption,
-    kEnvOption,       kEphemeralOption,       kNoUndoForOption, kReadOnlyOption,
-    kReadWriteOption, kMemoryOption,          kCpusOption,      kPidsOption,
-    kFileSizeOption,  kWithoutLandlockOption, kTimeoutOption,   kAllowBroadOption,
-    kSummaryOption,   kReportOption,          kWatchOption,     kStageOption,
-    kApplyOption,     kDiscardOption,         kHelpOption};
+constexpr Option kOptions[] = {kProjectsOption,
+                               kStoreOption,
+                               kUndoDirOption,
+                               kCwdOption,
+                               kEnvOption,
+                               kEphemeralOption,
+                               kNoUndoForOption,
+                               kReadOnlyOption,
+                               kReadWriteOption,
+                               kMemoryOption,
+                               kCpusOption,
+                               kPidsOption,
+                               kFileSizeOption,
+                               kWithoutLandlockOption,
+                               kTimeoutOption,
+                               kAllowBroadOption,
+                               kSummaryOption,
+                               kReportOption,
+                               kWatchOption,
+                               kDeleteThresholdOption,
+                               kOverwriteThresholdOption,
+                               kRenameOverOption,
+                               kAnswerTimeOption,
+                               kNoSafeguardsOption,
+                               kStageOption,
+                               kApplyOption,
+                               kDiscardOption,
+                               kHelpOption};
 constexpr Operand kOperands[] = {
     {"COMMAND", ValueKind::kWords, Arity::kOneOrMore, "the program and its arguments"}};
 
@@ -80,7 +103,9 @@ std::vector<ReportedProject> Reported(const Arguments& arguments,
     const std::string& path = project.paths.project;
     projects.push_back({.path = path,
                         .undo_command = UndoCommandFor(arguments, project.paths),
-                        .named = options.projects.size() > 1 || path != here});
+                        .named = options.projects.size() > 1 || path != here,
+                        .is_filtered = !options.undo.unrecorded.empty() ||
+                                       options.undo.gitignore != undo::GitignoreMode::kOff});
   }
   return projects;
 }
@@ -102,13 +127,16 @@ struct WorldRun {
 };
 
 // The host's streams and signals are its own for so long. An error: nothing ran.
-Result<WorldRun> RunInWorld(const session::SessionOptions& options,
+Result<WorldRun> RunInWorld(const Arguments& arguments, const session::SessionOptions& options,
                             const session::CommandSpec& command, const ReportPlace& place,
                             const Console& console) {
   const StandardStreams& streams = console.streams();
   TRY_ASSIGN(auto host, session::HostStreams::Open({streams.in, streams.out, streams.err}));
+  SafeguardPrompt prompt(console, WordsFor("approve", arguments, options.projects.front().paths));
+  PromptedStreams prompted(host, prompt);
   TRY_ASSIGN(auto session, StartSession(options, console));
-  auto report = session->Run(command, host);
+  prompt.Attend(*session);
+  auto report = session->Run(command, prompted);
   if (place.is_error_stream() && host.ends_inside_line(control::Stream::kStderr))
     (void)WriteFully(streams.err, AsBytes(std::string_view("\n")));  // as the report will tell
   return WorldRun{std::move(report), session->notes()};
@@ -173,7 +201,7 @@ Result<Status> RunAndTell(const Arguments& arguments, const ReportPlace& place, 
              CommandFor(arguments, options.projects.front().paths.project));
   command.after = session::AfterCommand::kSessionEnds;
   TRY_ASSIGN(StagedRun staged, StagedRun::Prepare(arguments, options, console));
-  TRY_ASSIGN(WorldRun ran, RunInWorld(options, command, place, console));
+  TRY_ASSIGN(WorldRun ran, RunInWorld(arguments, options, command, place, console));
   return TellRun({arguments, options, command, staged, ran}, place, console);
 }
 
@@ -211,6 +239,11 @@ constinit const Command kRunCommand{
         "names it, the rest is applied, and the exit code is 125. Inside, renaming a folder that "
         "was "
         "there before fails as between file systems; mv copies it then.\n\n"
+        "At a terminal you are asked before the command deletes 50 files or folders, or empties or "
+        "shortens a file of 1M or more; it is held until you answer, and no answer within 30 "
+        "seconds is a denial. Then its processes are ended, and all that it did is taken back. "
+        "Elsewhere that happens only if an option or a setting says so, and sandglass approve "
+        "answers.\n\n"
         "With several projects, each has its own history, and the step has the same number in all "
         "of them.",
     .options = kOptions,

@@ -114,6 +114,7 @@ void Configure(session::SessionOptions& options, const session::config::Config& 
   undo.symlinks = config.symlinks;
   undo.gitignore = config.gitignore;
   undo.unrecorded = config.unrecorded;
+  options.watch = config.watch;
   if (config.external == undo::ExternalPolicy::kWarn)
     options.watch.policy = session::WatchPolicy::kWarn;
 }
@@ -217,9 +218,9 @@ std::string TrustedUserFile(const std::vector<session::SessionProject>& projects
 
 }  // namespace
 
-Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> projects,
-                                          const Arguments& arguments, LayerUse layer,
-                                          const Console& console) {
+Result<ConfiguredSession> SessionOn(std::vector<session::SessionProject> projects,
+                                    const Arguments& arguments, const SessionUse& use,
+                                    const Console& console) {
   session::SessionOptions options;
   options.log = console.log().With("session");
   options.undo.log = console.log().With("undo");
@@ -231,7 +232,9 @@ Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> p
   Configure(options, loaded.config);
   TRY_ASSIGN(const std::string state, StateFolder());
   options.scratch_place = state + "/worlds";
-  if (layer == LayerUse::kKept || (layer == LayerUse::kAsConfigured && !sandbox.ephemeral)) {
+  const bool keeps =
+      use.layer == LayerUse::kKept || (use.layer == LayerUse::kAsConfigured && !sandbox.ephemeral);
+  if (keeps) {
     TRY_ASSIGN(options.layer, LayerFor(state, options.projects.front().paths.project));
   }
   options.hidden_paths.push_back(state);
@@ -253,21 +256,26 @@ Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> p
   Append(options.extra_read_write, std::move(read_write));
   Append(options.undo.unrecorded, std::move(unrecorded));
   TRY_ASSIGN(options.limits, LimitsFor(arguments, sandbox));
+  TRY(TakeSafeguards(arguments, loaded.config.safeguards, use.answerer, options));
   if (arguments.Has(kWithoutLandlockOption.name))
     options.without_landlock.emplace(world::kWithoutLandlockFlag);
-  // What it tells apart is not proven enough yet to stand in undo's way unasked: the world's own burst may overflow its queue.
-  options.watch.watching =
-      arguments.Has(kWatchOption.name) ? session::Watching::kOn : session::Watching::kOff;
+  options.watch.watching = arguments.Has(kWatchOption.name)
+                               ? session::Watching::kOn
+                               : loaded.config.watching.value_or(use.watching);
   if (arguments.Has(kAllowBroadOption.name)) options.allow_broad.emplace(session::kAllowBroadFlag);
   TRY_ASSIGN(options.shim_path, FindShim());
-  return options;
+  return ConfiguredSession{std::move(options), loaded.config};
 }
 
 Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console) {
   TRY_ASSIGN(auto projects, ChooseProjects(arguments));
   const bool ephemeral = arguments.Has(kEphemeralOption.name);
-  return SessionOn(std::move(projects), arguments,
-                   ephemeral ? LayerUse::kNone : LayerUse::kAsConfigured, console);
+  TRY_ASSIGN(ConfiguredSession session,
+             SessionOn(std::move(projects), arguments,
+                       {.layer = ephemeral ? LayerUse::kNone : LayerUse::kAsConfigured,
+                        .answerer = console.can_ask() ? Answerer::kPerson : Answerer::kSomeone},
+                       console));
+  return std::move(session.options);
 }
 
 Result<std::unique_ptr<session::Session>> StartSession(const session::SessionOptions& options,

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/console.h"
+#include "cli/safeguard_options.h"
 #include "session/config/config.h"
 #include "session/session.h"
 
@@ -96,10 +97,21 @@ Result<std::string> FindShim();
 Result<session::config::LoadedConfig> LoadConfigFor(const std::string& project);
 // What the world keeps between two sessions.
 enum class LayerUse : uint8_t { kKept, kNone, kAsConfigured };
+// How a session is used, where neither files nor words say it.
+struct SessionUse {
+  LayerUse layer = LayerUse::kAsConfigured;
+  Answerer answerer = Answerer::kSomeone;
+  session::Watching watching = session::Watching::kOff;
+};
+// A session, and what files say beside it.
+struct ConfiguredSession {
+  session::SessionOptions options;
+  session::config::Config config;
+};
 // A session on these projects, as the files say, and over them the words of the command line.
-Result<session::SessionOptions> SessionOn(std::vector<session::SessionProject> projects,
-                                          const Arguments& arguments, LayerUse layer,
-                                          const Console& console);
+Result<ConfiguredSession> SessionOn(std::vector<session::SessionProject> projects,
+                                    const Arguments& arguments, const SessionUse& use,
+                                    const Console& console);
 // On those that the words name.
 Result<session::SessionOptions> SessionFor(const Arguments& arguments, const Console& console);
 // Session::Start, with an error for people, and says what opening the stores did.

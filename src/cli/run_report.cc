@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/printable.h"
+#include "base/printable.h"
 #include "cli/reports.h"
 #include "undo/report_json.h"
 
@@ -38,32 +38,23 @@ ReportedProject Find(const std::vector<ReportedProject>& projects, const std::st
   return found == projects.end() ? ReportedProject{.path = path} : *found;
 }
 
-std::string SummaryLine(StepId step, const session::ProjectStep& done,
+// Nobody should take the undo of a part for a whole one.
+std::string UndoText(undo::Protection protection, const ReportedProject& project) {
+  if (protection != undo::Protection::kFull)
+    return fmt::format("; not recorded in full: `{} --force` takes back what was kept",
+                       project.undo_command);
+  return fmt::format("; `{}` takes {} back", project.undo_command,
+                     project.is_filtered ? "what was recorded of it" : "it");
+}
+
+std::string SummaryLine(const session::CommandReport& report, const session::ProjectStep& done,
                         const ReportedProject& project) {
   const std::string where = project.named ? fmt::format(" in {}", PrintableName(project.path)) : "";
   std::string text =
-      fmt::format("step {}{}: {}", step.value, where, CountsText(CountsOf(done.changes)));
+      fmt::format("step {}{}: {}", report.step.value, where, CountsText(CountsOf(done.changes)));
   if (const std::string flagged = FlagsText(done.changes); !flagged.empty())
     text += fmt::format("; look at {}", flagged);
-  return text + fmt::format("; `{}` takes it back", project.undo_command);
-}
-
-std::string_view EndingName(control::Ending ending) {
-  switch (ending) {
-    case control::Ending::kExited:
-      return "exited";
-    case control::Ending::kSignalled:
-      return "signalled";
-    case control::Ending::kTimedOut:
-      return "timed_out";
-    case control::Ending::kCancelled:
-      return "cancelled";
-    case control::Ending::kNotStarted:
-      return "not_started";
-    case control::Ending::kLost:
-      return "lost";
-  }
-  return "";
+  return text + UndoText(report.protection, project);
 }
 
 Json ToJson(const session::ProjectStep& step, const ReportedProject& project) {
@@ -87,7 +78,7 @@ std::vector<std::string> SummaryLines(const session::CommandReport& report,
   std::vector<std::string> lines;
   for (const session::ProjectStep& step : report.projects) {
     if (!step.changes.empty())
-      lines.push_back(SummaryLine(report.step, step, Find(projects, step.project)));
+      lines.push_back(SummaryLine(report, step, Find(projects, step.project)));
   }
   if (lines.empty()) lines.push_back(fmt::format("step {}: no changes", report.step.value));
   return lines;
@@ -102,8 +93,9 @@ Json ReportToJson(const session::CommandReport& report,
   for (const std::string& warning : report.warnings) warnings.Append(BytesToJson(warning));
   const control::Outcome& outcome = report.outcome;
   Json json = Json::Object({{"step", report.step.value},
-                            {"ending", EndingName(outcome.ending)},
-                            {"exit_code", outcome.exit_code}});
+                            {"ending", control::EndingName(outcome.ending)},
+                            {"exit_code", outcome.exit_code},
+                            {"protected", report.protection == undo::Protection::kFull}});
   json.Set("signal", outcome.signal ? Json(*outcome.signal) : Json());
   json.Set("message", outcome.error.empty() ? Json() : BytesToJson(outcome.error));
   return json.Set("projects", std::move(steps)).Set("warnings", std::move(warnings));

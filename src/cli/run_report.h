@@ -15,6 +15,7 @@ struct ReportedProject {
   std::string undo_command;
   bool named =
       true;  // nobody could take it for granted: it is not the folder where the program was started, or one of several
+  bool is_filtered = false;  // paths may have been left out by what the user said
 };
 
 // "step 3: 2 created; `sandglass undo` takes it back"; one line for each project that changed, at least one line.

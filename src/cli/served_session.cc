@@ -20,21 +20,24 @@ LogLevel LevelOf(const Logger& log) {
   return LogLevel::kInfo;
 }
 
-Result<session::SessionOptions> Prepare(const Arguments& arguments, const Console& console,
-                                        const Logger& log, const api::StartRequest& request) {
+Result<api::Prepared> Prepare(const Arguments& arguments, const Console& console, const Logger& log,
+                              session::Watching watching, const api::StartRequest& request) {
   std::vector<session::SessionProject> projects;
   for (const api::WorkingDirectory& directory : request.directories) {
     TRY_ASSIGN(session::SessionProject project,
                ChooseProject(arguments, directory.path, directory.access));
     projects.push_back(std::move(project));
   }
-  const LayerUse layer =
-      request.mode == api::WorldMode::kPersistent ? LayerUse::kKept : LayerUse::kNone;
-  TRY_ASSIGN(session::SessionOptions options,
-             SessionOn(std::move(projects), arguments, layer, console));
-  options.log = log.With("session");
-  options.undo.log = log.With("undo");
-  return options;
+  const SessionUse use{
+      .layer = request.mode == api::WorldMode::kPersistent ? LayerUse::kKept : LayerUse::kNone,
+      .watching = watching};
+  TRY_ASSIGN(ConfiguredSession session, SessionOn(std::move(projects), arguments, use, console));
+  session.options.log = log.With("session");
+  session.options.undo.log = log.With("undo");
+  return api::Prepared{.session = std::move(session.options),
+                       .agent = std::move(session.config.agent),
+                       .classifier = std::move(session.config.classifier),
+                       .safeguards_off = !session.config.safeguards.enabled};
 }
 
 }  // namespace
@@ -49,12 +52,13 @@ ServedLog::ServedLog(const Console& console)
     : sink_(console.streams().err), logger_(sink_, clock_, LevelOf(console.log())) {}
 
 api::ServerOptions ServerOptionsFor(const Arguments& arguments, const Console& console,
-                                    const Logger& log, std::string_view component) {
+                                    const Logger& log, std::string_view component,
+                                    session::Watching watching) {
   api::ServerOptions options{.in = console.streams().in, .out = console.streams().out};
   options.host.log = log.With(component);
   options.host.program_version = SANDGLASS_VERSION;
-  options.host.prepare = [&](const api::StartRequest& request) {
-    return Prepare(arguments, console, log, request);
+  options.host.prepare = [&, watching](const api::StartRequest& request) {
+    return Prepare(arguments, console, log, watching, request);
   };
   return options;
 }

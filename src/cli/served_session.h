@@ -4,11 +4,12 @@
 
 #include <string_view>
 
-#include "api/line_server.h"
+#include "api/server_loop.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/arguments.h"
 #include "cli/console.h"
+#include "session/watch/watch_options.h"
 
 namespace sandglass::cli {
 
@@ -35,8 +36,10 @@ class ServedLog {
   Logger logger_;
 };
 
-// On the standard streams. All arguments outlive the server.
+// On the standard streams. All arguments outlive the server. `watching`: whether it is watched what others do to the projects, where no
+// file says it.
 api::ServerOptions ServerOptionsFor(const Arguments& arguments, const Console& console,
-                                    const Logger& log, std::string_view component);
+                                    const Logger& log, std::string_view component,
+                                    session::Watching watching = session::Watching::kOff);
 
 }  // namespace sandglass::cli

@@ -17,6 +17,8 @@
 #include "cli/reports.h"
 #include "cli/rewind_output.h"
 #include "cli/run_options.h"
+#include "cli/safeguard_options.h"
+#include "cli/safeguard_prompt.h"
 #include "session/session.h"
 #include "session/shell_lines.h"
 #include "session/shell_rc.h"
@@ -24,12 +26,28 @@
 namespace sandglass::cli {
 namespace {
 
-constexpr Option kOptions[] = {
-    kProjectsOption,  kStoreOption,           kUndoDirOption,    kCwdOption,
-    kEnvOption,       kEphemeralOption,       kNoUndoForOption,  kReadOnlyOption,
-    kReadWriteOption, kMemoryOption,          kCpusOption,       kPidsOption,
-    kFileSizeOption,  kWithoutLandlockOption, kAllowBroadOption, kWatchOption,
-    kHelpOption};
+constexpr Option kOptions[] = {kProjectsOption,
+                               kStoreOption,
+                               kUndoDirOption,
+                               kCwdOption,
+                               kEnvOption,
+                               kEphemeralOption,
+                               kNoUndoForOption,
+                               kReadOnlyOption,
+                               kReadWriteOption,
+                               kMemoryOption,
+                               kCpusOption,
+                               kPidsOption,
+                               kFileSizeOption,
+                               kWithoutLandlockOption,
+                               kAllowBroadOption,
+                               kWatchOption,
+                               kDeleteThresholdOption,
+                               kOverwriteThresholdOption,
+                               kRenameOverOption,
+                               kAnswerTimeOption,
+                               kNoSafeguardsOption,
+                               kHelpOption};
 
 session::ShellReply Failure(const Error& error) {
   return {static_cast<int>(ExitCodeFor(error.code())),
@@ -116,8 +134,11 @@ Status Run(const Arguments& arguments, Console& console) {
   command.shell = &words;
   command.env.push_back({"SHELL", bash});
   TRY_ASSIGN(auto host, session::HostStreams::Open({streams.in, streams.out, streams.err}));
+  SafeguardPrompt prompt(console, WordsFor("approve", arguments, options.projects.front().paths));
+  PromptedStreams prompted(host, prompt);
   TRY_ASSIGN(auto session, StartSession(options, console));
-  TRY_ASSIGN(const session::CommandReport report, session->Run(command, host));
+  prompt.Attend(*session);
+  TRY_ASSIGN(const session::CommandReport report, session->Run(command, prompted));
   for (const std::string& warning : report.warnings) console.Note(warning);
   if (!report.outcome.error.empty()) console.Note(report.outcome.error);
   if (report.outcome.ending == control::Ending::kLost)
@@ -140,7 +161,10 @@ constinit const Command kShellCommand{
         "Inside, undo [N] and redo [N] take lines back and do them again, with the options of the "
         "commands of that name but --force, and steps lists them. What background jobs write "
         "between two "
-        "lines is ambient. The exit code is the shell's.",
+        "lines is ambient. The exit code is the shell's.\n\n"
+        "Before a line deletes much you are asked, as by run; what is denied is taken back, and "
+        "the "
+        "shell ends with all that it has started.",
     .options = kOptions,
     .operands = {},
     .run = Run,

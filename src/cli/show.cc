@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "base/printable.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/printable.h"
 #include "cli/reports.h"
 #include "cli/store_access.h"
 

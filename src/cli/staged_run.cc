@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/io.h"
-#include "cli/printable.h"
+#include "base/printable.h"
 #include "cli/reports.h"
 #include "cli/run_options.h"
 #include "cli/store_access.h"

@@ -6,14 +6,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/held_text.h"
 #include "cli/open_step.h"
-#include "cli/printable.h"
 #include "cli/reports.h"
 #include "cli/store_access.h"
 #include "session/former_world.h"
+#include "session/request_server.h"
 #include "undo/report_json.h"
 
 namespace sandglass::cli {
@@ -62,8 +64,9 @@ struct StoreStatus {
   bool store_exists = false;
   std::string hint;  // where there is no store, where one may be
   bool in_use = false;
-  std::optional<pid_t> session;            // that uses it
-  std::optional<OpenStep> open_step = {};  // that is under way there
+  std::optional<pid_t> session;                   // that uses it
+  std::optional<OpenStep> open_step = {};         // that is under way there
+  std::vector<session::HeldOperation> held = {};  // that wait for somebody's answer
   Totals totals;
   std::optional<undo::StoreAbilities> abilities;
   std::optional<undo::RecoveryReport> recovery;
@@ -81,6 +84,12 @@ Result<StoreStatus> LookAsOwner(const undo::UndoPaths& paths, const Console& con
                      .redo_depth = log->redo_depth()};
 }
 
+// One that does not answer says nothing about it.
+std::vector<session::HeldOperation> HeldThere(const std::string& store) {
+  auto answer = session::AskSession(store, session::HeldRequest{});
+  return answer.ok() ? std::move(answer->held) : std::vector<session::HeldOperation>();
+}
+
 Result<StoreStatus> LookBesideOwner(const undo::UndoPaths& paths) {
   TRY_ASSIGN(auto reader, undo::StoreReader::Open(paths));
   TRY_ASSIGN(auto history, reader.History());
@@ -89,6 +98,7 @@ Result<StoreStatus> LookBesideOwner(const undo::UndoPaths& paths) {
                      .in_use = true,
                      .session = session::LivingSession(paths.store),
                      .open_step = FindOpenStep(paths.store),
+                     .held = HeldThere(paths.store),
                      .totals = Sum(history),
                      .redo_depth = reader.redo_depth()};
 }
@@ -119,7 +129,8 @@ std::string UserText(const StoreStatus& status) {
 Json SessionToJson(const StoreStatus& status) {
   if (!status.session) return {};
   Json json = Json::Object({{"pid", *status.session}});
-  return json.Set("open_step", status.open_step ? ToJson(*status.open_step) : Json());
+  json.Set("open_step", status.open_step ? ToJson(*status.open_step) : Json());
+  return json.Set("held", HeldToJson(status.held));
 }
 
 Json StatusToJson(const StoreStatus& status) {
@@ -162,6 +173,9 @@ std::string StatusText(const StoreStatus& status) {
   out += fmt::format("copied       {}\n", PrintableSize(totals.copied_bytes));
   out += fmt::format("retained     {}\n", PrintableSize(totals.retained_bytes));
   if (status.in_use) out += fmt::format("in use       by {}\n", UserText(status));
+  for (const session::HeldOperation& one : status.held)
+    out += fmt::format("held         {}: {}; `sandglass approve {}` lets it happen\n",
+                       PrintableName(one.id), HeldSentence(one.question), PrintableName(one.id));
   if (status.abilities) out += AbilitiesText(*status.abilities);
   return out;
 }
@@ -193,7 +207,8 @@ constinit const Command kStatusCommand{
         "every command that uses "
         "the store alone, and says what it did. While a session uses the store, its process and "
         "the "
-        "step that is under way are shown instead of what only it knows.",
+        "step that is under way are shown instead of what only it knows, and what safeguards hold "
+        "until somebody answers: see approve.",
     .options = kOptions,
     .operands = {},
     .run = Run,
