@@ -47,7 +47,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
               answered->key);
       break;
     default:
-      (void)session::DecodeFailed(frame);
+      if (const auto failed = session::DecodeFailed(frame))
+        CHECK(session::DecodeFailed(session::Encode(*failed))->error.code() ==
+              failed->error.code());
   }
   return 0;
 }

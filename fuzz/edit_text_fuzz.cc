@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "session/files/edit_text.h"
+#include "session/files/text_encoding.h"
 
 namespace files = sandglass::session::files;
 
@@ -29,6 +30,21 @@ std::string ReplaceAll(std::string_view content, std::string_view from, std::str
   return out.append(content.substr(at));
 }
 
+// What one encoding says must survive the way into another and back.
+void CheckEncodings(std::string_view content) {
+  const files::Encoding encoding = files::DetectEncoding(content);
+  CHECK(!files::EncodingName(encoding).empty());
+  CHECK(files::LooksBinary(content) == (encoding == files::Encoding::kBinary));
+  if (const auto units = files::Utf8ToUtf16(content)) CHECK(files::Utf16ToUtf8(*units) == content);
+  if (const auto latin1 = files::Utf8ToLatin1(content)) CHECK(latin1->size() <= content.size());
+  const std::string_view pairs = content.substr(0, content.size() & ~size_t{1});
+  for (const auto order : {files::Encoding::kUtf16Le, files::Encoding::kUtf16Be}) {
+    const std::u16string units = files::DecodeUtf16(pairs, order);
+    CHECK(files::EncodeUtf16(units, order) == pairs);
+    CHECK(files::Utf8ToUtf16(files::Utf16ToUtf8(units)).has_value());
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -43,6 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     content = Take(rest), old_text = Take(rest), new_text = rest;
   }
+  CheckEncodings(content);
   const auto edited = files::EditText(content, {old_text, new_text, occurrences});
   if (!edited.ok()) return 0;
   CHECK(edited->replaced > 0 && edited->first_line > 0);

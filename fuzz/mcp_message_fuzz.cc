@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "api/mcp/messages.h"
+#include "api/mcp/resource_uri.h"
 #include "api/mcp/tools.h"
 #include "base/bytes.h"
 
@@ -25,6 +26,17 @@ void CheckCall(const mcp::Message& message) {
     (void)mcp::FindMismatch(*tool, *arguments);
 }
 
+// A name of a resource is read back as it is written.
+void CheckResource(const mcp::Message& message) {
+  const Json* uri = message.params.Find("uri");
+  if (uri == nullptr || uri->AsString() == nullptr) return;
+  const auto resource = mcp::ParseUri(*uri->AsString());
+  if (!resource) return;
+  CHECK(mcp::ParseUri(mcp::UriOf(*resource)) == resource);
+  if (const auto* file = std::get_if<mcp::FileResource>(&*resource))
+    CHECK(file->path.find('\0') == std::string::npos);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -37,7 +49,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (message == nullptr) continue;
     CHECK(!message->method.empty() && message->params.AsObject() != nullptr);
     CheckSayable(mcp::ResultMessage(message->id, message->params));
+    CheckSayable(mcp::RequestMessage(message->id, message->method, message->params));
+    CheckSayable(mcp::NotificationMessage(message->method, message->params));
     CheckCall(*message);
+    CheckResource(*message);
   }
   return 0;
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
-#include "session/rewind_request.h"
+#include "session/held_requests.h"
 #include "undo/report_json.h"
 
 namespace session = sandglass::session;
@@ -13,8 +13,11 @@ namespace undo = sandglass::undo;
 namespace {
 
 void TryRequest(std::string_view line) {
-  if (const auto request = session::DecodeRewindRequest(line); request.ok())
-    CHECK(session::DecodeRewindRequest(session::Encode(*request)).value() == *request);
+  const auto request = session::DecodeSessionRequest(line);
+  if (!request.ok()) return;
+  const std::string again =
+      std::visit([](const auto& one) { return session::Encode(one); }, *request);
+  CHECK(session::DecodeSessionRequest(again).value() == *request);
 }
 
 void TryAnswer(std::string_view line) {
@@ -36,12 +39,19 @@ void TryRecovery(std::string_view line) {
     CHECK(undo::RecoveryReportFromJson(undo::ToJson(*report)).value().step == report->step);
 }
 
+void TryHeldAnswer(std::string_view line) {
+  if (const auto answer = session::DecodeHeldAnswer(line); answer.ok())
+    CHECK(session::DecodeHeldAnswer(session::Encode(*answer)).value().held.size() ==
+          answer->held.size());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   using Try = void (*)(std::string_view);
-  constexpr Try kTries[] = {TryRequest, TryAnswer, TryProgress, TryRecovery};
-  kTries[data[0] % std::size(kTries)](sandglass::AsText(sandglass::ByteView(data + 1, size - 1)));
+  constexpr Try kTries[] = {TryRequest, TryAnswer, TryProgress, TryRecovery, TryHeldAnswer};
+  kTries[static_cast<uint8_t>(data[0] - '0') % std::size(kTries)](
+      sandglass::AsText(sandglass::ByteView(data + 1, size - 1)));
   return 0;
 }

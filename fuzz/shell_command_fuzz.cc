@@ -34,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const policy::ClassifiedCommand& command : found.commands)
     CHECK(command.command_class <= found.command_class);
   CHECK(found.certain || found.command_class != policy::CommandClass::kReadOnly);
-  (void)policy::FindDangers(text);
+  for (const policy::Finding& danger : policy::FindDangers(text))
+    CHECK(!policy::DangerName(danger.danger).empty() && !danger.detail.empty());
   CHECK(CpuSeconds() - start < 5.0);
   return 0;
 }

@@ -6,6 +6,14 @@
 
 namespace bridge = sandglass::bridge;
 
+namespace {
+
+void CheckTimes(sandglass::ByteView bytes, bridge::TimeLayout layout) {
+  CHECK(bytes.size() >= bridge::TimesSize(layout) || !bridge::DecodeTimes(bytes, layout).ok());
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const sandglass::ByteView bytes(data + 1, size - 1);
@@ -15,13 +23,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (const auto how = bridge::DecodeOpenHow(bytes); how.ok()) (void)bridge::CheckOpenHow(*how);
       break;
     case 1:
-      (void)bridge::DecodeTimes(bytes, bridge::TimeLayout::kTimespec);
+      CheckTimes(bytes, bridge::TimeLayout::kTimespec);
       break;
     case 2:
-      (void)bridge::DecodeTimes(bytes, bridge::TimeLayout::kTimeval);
+      CheckTimes(bytes, bridge::TimeLayout::kTimeval);
       break;
     case 3:
-      (void)bridge::DecodeTimes(bytes, bridge::TimeLayout::kSeconds);
+      CheckTimes(bytes, bridge::TimeLayout::kSeconds);
       break;
     case 4:
       (void)bridge::DecodeUnixPath(bytes);

@@ -13,6 +13,15 @@ namespace {
 
 void CheckName(std::string_view name) { CHECK(name.empty() || sandglass::IsName(name)); }
 
+// What is told of many paths is what a reader takes.
+void CheckTold(const session::ExternalModification& event) {
+  session::ExternalModification told = event;
+  told.affected_paths.clear();
+  session::SetPaths(event.affected_paths, told);
+  CHECK(told.affected == event.affected_paths.size());
+  CHECK(session::DecodeExternalModification(session::Encode(told)).value() == told);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -32,6 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           event.ok()) {
         CHECK(session::DecodeExternalModification(session::Encode(*event)).value() == *event);
         CHECK(!session::NoticeOf(*event).empty());
+        CheckTold(*event);
       }
   }
   return 0;
