@@ -53,8 +53,10 @@ bench: bootstrap ## benchmarks on ext4 as ratios to the same work done plainly; 
 	@$(PYTHON) tools/bench.py
 	@$(PYTHON) tools/bench_world.py
 	@$(PYTHON) tools/bench_files.py
-	@tools/bench_compare; undo=$$?; \
-	  tools/bench_compare --now build/bench/world_ratios.json --recorded bench/recorded_world.json && exit $$undo
+	@$(PYTHON) tools/bench_api.py
+	@worse=0; for part in "" world_ api_; do \
+	  recorded=bench/recorded$${part:+_$${part%_}}.json; \
+	  tools/bench_compare --now build/bench/$${part}ratios.json --recorded $$recorded || worse=1; done; exit $$worse
 
 .PHONY: fuzz
 fuzz: bootstrap ## each fuzz target for FUZZ_SECONDS (60), then coverage of each decoder by its corpus
