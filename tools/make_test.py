@@ -128,6 +128,15 @@ class Stages:
         if not good and not any(entry["suite"] == "mutants" for entry in results.load_extra()):
             self.record("mutants", "baseline", False, "the suites fail without any fault")
 
+    def mcp_clients(self):
+        """MCP clients that others wrote; they record each case themselves."""
+        if "dev" not in self.broken_builds:
+            self.title("MCP clients")
+            before = len(results.load_extra())
+            good = self.command(sys.executable, ROOT / "tests" / "mcp_clients" / "run.py", "--record")
+            if not good and len(results.load_extra()) == before:
+                self.record("mcp_clients", "McpClients", False, "ended without results")
+
     def ids(self):
         self.title("founding test ids")
         self.record("tools", "test_ids", self.command(sys.executable, TOOLS / "test_ids.py", "--short"))
@@ -171,6 +180,7 @@ def run_short(stages):
     stages.self_tests()
     stages.build("dev")
     stages.tests("dev")
+    stages.mcp_clients()
     stages.fuzz("dev", "replay")
     stages.build("fuzz", "fuzzers")
     stages.fuzz("fuzz", "run", f"--seconds={FUZZ_SECONDS}")
