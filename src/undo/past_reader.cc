@@ -98,21 +98,39 @@ void PastReader::Add(std::string folder, Fd dir, StepView view) {
   IndexPreimages(steps_.size() - 1);
 }
 
+// In the order in which a rollback shows itself: wal/rewind while things move, then a row of redo/, and only then its step goes. Looked
+// at in any other order it could pass between two looks.
 bool PastReader::IsUpToDate() const {
+  if (open_ && IsRewinding()) return false;
+  if (IsReversed() || !HasSameSteps()) return false;
+  if (!open_) return true;
+  const auto now = OpenCurrent(*place_);
+  return *open_ ==
+         (now ? OpenStepMark{now->second.header().uid, now->second.size()} : OpenStepMark());
+}
+
+bool PastReader::IsRewinding() const {
+  const auto wal = OpenSubdir(place_->store.get(), "wal");
+  return wal.ok() && NameExists(wal->get(), kRewind);
+}
+
+// A step that has been taken back keeps its name for a moment.
+bool PastReader::IsReversed() const {
+  const auto lists = ListForReader(place_->store.get());
+  if (!lists.ok()) return true;
+  return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+    return IsReversedBy(lists->redo, step.view->header().uid);
+  });
+}
+
+bool PastReader::HasSameSteps() const {
   const auto names = ListNames(steps_folder_.get());
   if (!names.ok() ||
       std::set(names->begin(), names->end()) != std::set(listed_.begin(), listed_.end()))
     return false;
-  for (const Step& step : steps_) {
-    if (!step.folder.empty() && !IsStillNamed(steps_folder_.get(), step.folder, step.files->dir()))
-      return false;
-  }
-  if (!open_) return true;
-  const auto wal = OpenSubdir(place_->store.get(), "wal");
-  if (wal.ok() && NameExists(wal->get(), kRewind)) return false;  // names and contents are moving
-  const auto now = OpenCurrent(*place_);
-  return *open_ ==
-         (now ? OpenStepMark{now->second.header().uid, now->second.size()} : OpenStepMark());
+  return std::all_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+    return step.folder.empty() || IsStillNamed(steps_folder_.get(), step.folder, step.files->dir());
+  });
 }
 
 void PastReader::IndexPreimages(size_t step) {

@@ -115,6 +115,10 @@ class PastReader {
   Status AddClosed(const StepRow& row);
   void Add(std::string folder, Fd dir, StepView view);
 
+  bool IsRewinding() const;
+  bool IsReversed() const;
+  bool HasSameSteps() const;
+
   void IndexPreimages(size_t step);
   Fate FateOf(const std::string& path) const;
   // The path that the name `path` of before the step number `end` had then; nullopt: it is newer.

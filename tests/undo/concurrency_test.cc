@@ -15,6 +15,8 @@
 
 #include "tests/support/must.h"
 #include "tests/undo/undo_fixture.h"
+#include "undo/past_reader.h"
+#include "undo/place.h"
 
 namespace sandglass::undo {
 namespace {
@@ -469,6 +471,21 @@ TEST_F(UndoReaders, AHistoryThatChangesIsReadWithoutErrors) {
     }
     return errors;
   });
+}
+
+// The moment between a rollback and the end of its step's folder, held on by a trash that takes nothing.
+TEST_F(UndoReaders, AStepThatWasTakenBackButIsStillThereIsNotUpToDate) {
+  options_.compression = Compression::kOff;
+  StartWith([&](const std::string&) { workspace().WriteFile("a", "one"); });
+  InStep([&] { EXPECT_OK(ops().Unlink("a")); });
+  const StepId step = Steps().front().id;
+  const auto place = Must(OpenPlace(paths(), StoreAccess::kReadOnly));
+  const PastReader past = Must(PastReader::Before(*place, step, PastReader::Purpose::kShow));
+  EXPECT_TRUE(past.IsUpToDate());
+  ASSERT_EQ(::unlinkat(place->store.get(), "trash", AT_REMOVEDIR), 0) << errno;
+  RollBack();
+  ASSERT_TRUE(NameExists(place->store.get(), fmt::format("steps/{}", step.value).c_str()));
+  EXPECT_FALSE(past.IsUpToDate());
 }
 
 TEST_F(UndoReaders, AFileThatIsWrittenToMeanwhileIsReadAgain) {
