@@ -14,7 +14,8 @@ constexpr size_t kMaxNotices = 100;  // nobody reads more
 void Notices::OnEvicted(const std::vector<StepId>& steps) {
   if (steps.empty()) return;
   Add(fmt::format(
-      "{} of the oldest steps, up to step {}, cannot be undone any more: the store is full",
+      "{} of the oldest steps, up to step {}, cannot be undone any more: the undo store has reached "
+      "its limits (max_step_count, max_log_size_bytes and max_retained_bytes of [undo])",
       steps.size(), steps.back().value));
 }
 
